@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from tablegate.gateway.model.commands.row_search import RowSearch, StatementPage
     from tablegate.gateway.model.commands.writes import Write
     from tablegate.gateway.model.expressions.predicates import View
-    from tablegate.gateway.model.search.index_search import IndexSearch
     from tablegate.gateway.model.values.rows import Row
     from tablegate.gateway.model.values.values import Kind, Value
 
@@ -50,8 +49,6 @@ class RowDisplay(NamedTuple):
     - `statement_of`: returns a search as a statement. Raises NotExpressible. None if the dialect has no statements.
     - `run_statement`: reads a page of a statement: (gateway, namespace, authorization, statement, token of the page or
       ""). Raises ValueError.
-    - `search_code`: returns a search of a search index of a server at a URL as code of SDKs: name of the SDK -> code.
-      None if the dialect has no search indexes.
     """
 
     form: str
@@ -65,7 +62,6 @@ class RowDisplay(NamedTuple):
     request_code: Callable[[RowSearch, str], dict[str, str]]
     statement_of: Callable[[RowSearch], str] | None = None
     run_statement: RunStatement | None = None
-    search_code: Callable[[IndexSearch, str], dict[str, str]] | None = None
 
 
 class DialectAdministration(NamedTuple):

@@ -29,6 +29,9 @@ CAPABILITIES = (
 lock partitions, and replicas add tables to a batch, so hooks for features of these tables come later. When a table is
 dropped, replicas lock other tables first."""
 
+CONSOLE_PAGES = ("tablegate.gateway.console.search_pages",)
+"""The modules with the pages of capabilities. The console imports them. Their PAGES are classes of pages."""
+
 
 def new_engine(
     store: Store,

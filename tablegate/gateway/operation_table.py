@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Generic, Protocol, TypeVar
 
 
@@ -21,10 +22,17 @@ class OperationTable(Mapping[str, OperationT], Generic[OperationT]):
     - `common`: the operations that are always imported.
     - `groups`: module -> the names of the operations in its `OPERATIONS`. A look-up of one of them imports the module. So
       does a look at all operations. They replace common operations of the same names.
+    - `extensions`: module of a capability -> the module in `groups` that it extends. They are imported together.
     """
 
-    def __init__(self, common: Mapping[str, OperationT], groups: Mapping[str, tuple[str, ...]]) -> None:
+    def __init__(
+        self,
+        common: Mapping[str, OperationT],
+        groups: Mapping[str, tuple[str, ...]],
+        extensions: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.groups = groups
+        self._extensions = extensions
         self._modules = {name: module for module, names in groups.items() for name in names}
         self.loaded = {name: row for name, row in common.items() if name not in self._modules}
         """The operations whose modules are imported. Requests look here first, as a look-up in a dict calls no function."""
@@ -46,6 +54,9 @@ class OperationTable(Mapping[str, OperationT], Generic[OperationT]):
         return len({*self.loaded, *self._modules})
 
     def _load(self, module: str) -> None:
+        for extension, extended in self._extensions.items():
+            if extended == module:
+                importlib.import_module(extension)
         group: Mapping[str, OperationT] = importlib.import_module(module).OPERATIONS
         self.loaded.update(group)
         self.blocking.difference_update(name for name, row in group.items() if not row.may_block)

@@ -10,7 +10,6 @@ from typing import Any
 
 from tablegate.adapters.tablestore.request_code import TYPE_NAMES, request_code
 from tablegate.adapters.tablestore.rows.selections import RowSelection
-from tablegate.adapters.tablestore.search.search_code import search_code
 from tablegate.adapters.tablestore.tables import options
 from tablegate.adapters.tablestore.values import keys
 from tablegate.adapters.tablestore.values.values import (
@@ -159,5 +158,4 @@ def _contents(table: Table, key: Key, seen: Mapping[str, Value], old: Row | None
 
 DISPLAY = RowDisplay(
     "Table Store cells", TYPE_NAMES, view, is_own, shown_row, document_of, values_of, write_of, request_code,
-    search_code=search_code,
 )  # fmt: skip

@@ -33,8 +33,17 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Module -> the names of its operations."""
 
+_EXTENSIONS: Mapping[str, str] = {
+    "search.sql.indexes": "sql.operations",
+    "search.table_options": "tables.operations",
+}
+"""Module of a capability -> the module of operations that it extends."""
+
+_PACKAGE = "tablegate.adapters.tablestore."
 OPERATIONS = OperationTable[Operation](
-    {}, {f"tablegate.adapters.tablestore.{module}": names for module, names in _GROUPS.items()}
+    {},
+    {_PACKAGE + module: names for module, names in _GROUPS.items()},
+    {_PACKAGE + module: _PACKAGE + extended for module, extended in _EXTENSIONS.items()},
 )
 
 

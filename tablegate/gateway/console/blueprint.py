@@ -7,11 +7,13 @@ Without `--console-writes` there is no route that changes something. Forms are a
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import flask
 
+from tablegate.gateway.capabilities import CONSOLE_PAGES
 from tablegate.gateway.console.access_pages import AccessPages
 from tablegate.gateway.console.administration_pages import AdministrationPages
 from tablegate.gateway.console.audit_pages import AuditPages
@@ -24,7 +26,6 @@ from tablegate.gateway.console.metric_pages import MetricPages
 from tablegate.gateway.console.pages import Pages
 from tablegate.gateway.console.rendering import parts, with_headers
 from tablegate.gateway.console.row_pages import RowPages
-from tablegate.gateway.console.search_pages import SearchPages
 from tablegate.gateway.console.statement_pages import StatementPages
 from tablegate.gateway.console.stream_pages import StreamPages
 from tablegate.gateway.console.table_pages import TablePages
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
     from tablegate.gateway.control.administration import Administration
 
 PAGES: tuple[type[Pages], ...] = (
-    TablePages, RowPages, StatementPages, SearchPages, EditPages, BulkPages, StreamPages, MetricPages,
-    AdministrationPages, TransferPages,
+    TablePages, RowPages, StatementPages, EditPages, BulkPages, StreamPages, MetricPages, AdministrationPages,
+    TransferPages,
 )  # fmt: skip
 """The pages that need the gateway only, by subject."""
 
@@ -48,8 +49,9 @@ def create(gateway: Gateway, administration: Callable[[], Administration] | None
     made = flask.Blueprint(
         "console", __name__, url_prefix=CONSOLE, static_folder="static", template_folder="templates"
     )
-    pages = [
-        *(each(gateway) for each in PAGES),
+    of_capabilities = [each for name in CONSOLE_PAGES for each in importlib.import_module(name).PAGES]
+    pages: list[Pages] = [
+        *(each(gateway) for each in (*PAGES, *of_capabilities)),
         JobPages(gateway, administration),
         AccessPages(gateway, administration),
         AuditPages(gateway, administration),
@@ -82,4 +84,6 @@ def create(gateway: Gateway, administration: Callable[[], Administration] | None
     made.before_request(entry.refuse_long_form)
     made.after_request(with_headers)
     made.add_app_template_filter(parts, "parts")
+    tabs = [each.tab for each in pages if each.tab is not None]
+    made.add_app_template_global(lambda: tabs, "tabs_of_capabilities")
     return made

@@ -31,6 +31,14 @@ class Route(NamedTuple):
     fields: int = FORM_FIELDS
 
 
+class Tab(NamedTuple):
+    """The link to a page in the head of the pages about one table. `page`: the name of the page's route."""
+
+    page: str
+    text: str
+    is_shown: Callable[[Table], bool]
+
+
 class RowRights(NamedTuple):
     """What a visitor can do with one row."""
 
@@ -40,7 +48,12 @@ class RowRights(NamedTuple):
 
 
 class Pages:
-    """The pages about one subject, each a function of its visitor and the current request."""
+    """The pages about one subject, each a function of its visitor and the current request.
+
+    `tab`: the link to the pages of a capability.
+    """
+
+    tab: Tab | None = None
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway

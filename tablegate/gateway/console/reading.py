@@ -10,7 +10,7 @@ from tablegate.gateway.console.searches import BadSearch
 from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.authorization.authorizations import NamedResource
-from tablegate.gateway.model.authorization.permissions import Channel, Permission, Purpose
+from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 from tablegate.gateway.model.commands import stream_commands
 from tablegate.gateway.model.commands.job_commands import CancelJob, ListJobs, ListUnfinishedJobs
 from tablegate.gateway.model.commands.row_commands import Get
@@ -27,7 +27,6 @@ from tablegate.gateway.security.gate import run, run_one
 
 DESCRIBING = Purpose((Permission.DESCRIBE,))
 LOOKING_UP = Purpose((Permission.QUERY, Permission.SCAN, Permission.READ))
-SEARCHING = Purpose((Permission.SCAN,), Channel.SEARCH_INDEX)
 READING_A_ROW = Purpose((Permission.READ,))
 PUTTING, DELETING = Purpose((Permission.PUT,)), Purpose((Permission.DELETE,))
 STREAMING = Purpose((Permission.READ_STREAM,))

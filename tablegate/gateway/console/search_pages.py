@@ -8,19 +8,27 @@ from typing import Any
 
 import flask
 
-from tablegate.gateway.console.pages import Pages, Route, number_of
-from tablegate.gateway.console.reading import SEARCHING, TableReader
+from tablegate.gateway.console.pages import Pages, Route, Tab, number_of
+from tablegate.gateway.console.reading import TableReader
 from tablegate.gateway.console.rendering import address, refusal, render, server_url
 from tablegate.gateway.console.row_tables import row_table
 from tablegate.gateway.console.searches import BadSearch
 from tablegate.gateway.console.sign_in import ConsoleUser
+from tablegate.gateway.model.authorization.permissions import Channel, Permission, Purpose
 from tablegate.gateway.model.commands.search_commands import ListSearchIndexes, SearchPage, SearchRows
 from tablegate.gateway.model.errors import IndexMissing, LimitExceeded, NotInstalled, NotPermitted
-from tablegate.gateway.model.search.index_search import COMPARISONS, Comparison, IndexCondition, IndexSearch
+from tablegate.gateway.model.search.index_search import (
+    CODES,
+    COMPARISONS,
+    Comparison,
+    IndexCondition,
+    IndexSearch,
+)
 from tablegate.gateway.model.search.ordering import UNSORTED
 from tablegate.gateway.model.search.schema import SearchField, SearchIndex
 from tablegate.gateway.model.tables.tables import Table
 
+SEARCHING = Purpose((Permission.SCAN,), Channel.SEARCH_INDEX)
 CONDITIONS = 8
 """Maximum number of conditions of a search."""
 _ROWS = 50
@@ -84,6 +92,8 @@ class SearchFields:
 class SearchPages(Pages):
     """The form of a search of a search index, and its rows."""
 
+    tab = Tab("search", "Search indexes", lambda table: table.rules.followed)
+
     def reads(self) -> Sequence[Route]:
         return (Route("/search", self.search),)
 
@@ -142,9 +152,9 @@ class SearchPages(Pages):
         """Return (tool, code) of a search."""
         return [
             pair
-            for display in self._displays.values()
-            if display.search_code is not None
-            for pair in display.search_code(search, server_url()).items()
+            for dialect in self._displays
+            if dialect in CODES
+            for pair in CODES[dialect](search, server_url()).items()
         ]
 
 
@@ -171,3 +181,6 @@ def _field(by_name: Mapping[str, SearchField], name: str, given: str) -> SearchF
     if field is None or not field.is_indexed:
         raise BadSearch(f"The search index has no field {name}.", given)
     return field
+
+
+PAGES = (SearchPages,)

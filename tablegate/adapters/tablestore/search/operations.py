@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tablegate.adapters.tablestore import DIALECT
 from tablegate.adapters.tablestore.operation import Operation
 from tablegate.adapters.tablestore.search import parallel_scans, search, search_index_updates, search_indexes
+from tablegate.adapters.tablestore.search.search_code import search_code
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.model.authorization.permissions import Channel, Permission, Purpose
+from tablegate.gateway.model.search.index_search import CODES
 
 _P = Permission
 OPERATIONS: Mapping[str, Operation] = {
@@ -39,3 +42,5 @@ OPERATIONS: Mapping[str, Operation] = {
         may_block=True,
     ),
 }  # fmt: skip
+
+CODES[DIALECT] = search_code  # The console imports all operations.

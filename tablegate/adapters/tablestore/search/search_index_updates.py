@@ -19,7 +19,8 @@ from tablegate.adapters.tablestore.search.search_indexes import (
     find_search_index,
     lifetime_ms_of,
 )
-from tablegate.adapters.tablestore.tables import options
+from tablegate.adapters.tablestore.search.table_options import check_search_indexes
+from tablegate.adapters.tablestore.tables.options import allows_update
 from tablegate.adapters.tablestore.wire.call_context import CallContext
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
@@ -52,7 +53,7 @@ async def update_search_index(call: CallContext) -> Message:
         await _add_fields(table, index, message.added_field_schemas)
     else:
         lifetime_ms = lifetime_ms_of(message.time_to_live)
-        options.check_search_indexes(table.rules, options.allows_update(table), [lifetime_ms])
+        check_search_indexes(table.rules, allows_update(table), [lifetime_ms])
         await AlterSearchIndex(table, index.name, index.properties, lifetime_ms)
     return messages.UpdateSearchIndexResponse()
 

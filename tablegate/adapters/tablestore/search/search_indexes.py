@@ -15,7 +15,8 @@ from google.protobuf.message import Message
 from tablegate.adapters.tablestore import DIALECT
 from tablegate.adapters.tablestore.search import index_schemas, tokens
 from tablegate.adapters.tablestore.search.sorts import sorters_of
-from tablegate.adapters.tablestore.tables import options
+from tablegate.adapters.tablestore.search.table_options import check_search_indexes
+from tablegate.adapters.tablestore.tables.options import allows_update
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.call_context import CallContext, find_table
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
@@ -49,7 +50,7 @@ async def create_search_index(call: CallContext) -> Message:
     sorters_of(complete.index_sort, schema)
     table = await find_indexed_table(call, message.table_name)
     _check_routing(table, message.schema)
-    options.check_search_indexes(table.rules, options.allows_update(table), [lifetime_ms])
+    check_search_indexes(table.rules, allows_update(table), [lifetime_ms])
     source_id = 0
     if message.source_index_name:
         if not message.index_name.endswith(_REINDEX):

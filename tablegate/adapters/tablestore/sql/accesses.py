@@ -1,4 +1,4 @@
-"""The access path to the rows of a table: the range of keys of the table or an index, or the query of a search index.
+"""The access path to the rows of a table: the range of keys of the table or a secondary index.
 
 An access path finds every row that can fulfil the WHERE, and maybe more. Rules: "Query optimization" (Tablestore developer
 guide). Unlike there, a WHERE that fixes the partition key always reads the table, because those rows are current.
@@ -22,9 +22,6 @@ from tablegate.gateway.model.expressions.ranges import (
     bounds_of,
     range_of,
 )
-from tablegate.gateway.model.search.ordering import BY_KEY, Sorter
-from tablegate.gateway.model.search.queries import MatchAll, Query
-from tablegate.gateway.model.search.schema import SearchIndex
 from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
@@ -45,17 +42,11 @@ class AccessPath(NamedTuple):
     """The access path to the rows of a table.
 
     - `range`: of the keys of the table or of `index`.
-    - `search_index`, `query`: instead of a range. `is_exact`: the query finds only rows that fulfil the WHERE.
-    - `sorters`: the order of the rows that a search index finds.
     - `equal`, `limited`: the number of key columns that have one value, and that are limited.
     """
 
     range: KeyRange = EVERYTHING
     index: Index | None = None  # type: ignore[assignment]  # hides tuple.index, which is not called
-    search_index: SearchIndex | None = None
-    query: Query = MatchAll()
-    is_exact: bool = False
-    sorters: tuple[Sorter, ...] = BY_KEY
     equal: int = 0
     limited: int = 0
 

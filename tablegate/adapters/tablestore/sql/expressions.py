@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
-from tablegate.adapters.tablestore.sql import search_conditions
+from tablegate.adapters.tablestore.sql import searches
 from tablegate.adapters.tablestore.sql.casts import conversion_to
 from tablegate.adapters.tablestore.sql.compiled import Compiled, bytes_constant, compiled_literal, constant
 from tablegate.adapters.tablestore.sql.functions import FUNCTIONS
@@ -69,9 +69,9 @@ class Compiler:
         unknown = {name for name, value in tree.args.items() if value not in (None, [], False)}
         if not unknown <= _PARTS.get(tree.key, _USUAL_PARTS):
             raise sql_error(f"Unsupported form of an SQL expression: {tree.key}.")
-        condition = search_conditions.condition_of(tree, self.scope)
+        condition = searches.installed.condition(tree, self.scope)
         if condition is not None:
-            return self._timed(Compiled(T.LONG, search_conditions.compiled(condition, self.scope.check_time)))
+            return self._timed(Compiled(T.LONG, condition))
         compiled = self._plain(tree)
         return self._timed(compiled) if tree.key in _SLOW else compiled
 

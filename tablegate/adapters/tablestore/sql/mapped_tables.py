@@ -5,28 +5,18 @@ A name is that of a table, of a secondary index, or of a mapping of a search ind
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tablegate.adapters.tablestore import DIALECT
-from tablegate.adapters.tablestore.search.search_indexes import find_search_index
-from tablegate.adapters.tablestore.sql import mappings
-from tablegate.adapters.tablestore.sql.sql_types import SqlColumn, SqlType, sql_error
+from tablegate.adapters.tablestore.sql import mappings, searches
+from tablegate.adapters.tablestore.sql.searches import SearchedIndex
+from tablegate.adapters.tablestore.sql.sql_types import sql_error
 from tablegate.adapters.tablestore.wire.call_context import CallContext, TableOrIndex
 from tablegate.adapters.tablestore.wire.names import check_table_name
 from tablegate.gateway.model.commands.table_commands import FindTable, ListTables
 from tablegate.gateway.model.errors import NotPermitted, TableMissing
-from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchIndex
 from tablegate.gateway.model.tables.tables import Table
-
-VIRTUAL_TYPES = {
-    FieldType.KEYWORD: SqlType.STRING,
-    FieldType.TEXT: SqlType.STRING,
-    FieldType.LONG: SqlType.LONG,
-    FieldType.DOUBLE: SqlType.DOUBLE,
-}
-"""The types of virtual fields in SQL, and those of their columns ("Virtual columns of search indexes")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +26,7 @@ class MappedTable:
     name: str
     target: TableOrIndex
     columns: mappings.Mapping
-    search_index: SearchIndex | None = None
+    search_index: SearchedIndex | None = None
 
     @property
     def table(self) -> Table:
@@ -51,8 +41,8 @@ async def find_mapped(call: CallContext, name: str) -> MappedTable:
         target = TableOrIndex.of(table, index)
         return MappedTable(name, target, mappings.mapping_of(target))
     mapping = mappings.search_mappings(table)[name]
-    search_index = await find_search_index(table, mapping.search_index)
-    columns = with_fields(mapping.columns, mapped_fields(search_index))
+    search_index = await searches.installed.find(table, mapping.search_index)
+    columns = search_index.with_fields(mapping.columns, has_virtual=True)
     return MappedTable(name, TableOrIndex.of(table), columns, search_index)
 
 
@@ -98,32 +88,3 @@ def mapped_names(table: Table) -> Iterator[str]:
         yield table.name
     searched = mappings.search_mappings(table)
     yield from (name for name in mappings.index_mappings(table) if name in searched or table.index(name))
-
-
-def with_fields(columns: mappings.Mapping, fields: Mapping[str, SearchField]) -> mappings.Mapping:
-    """Return columns with the fields of a search index that have their values, by name."""
-    return tuple(dataclasses.replace(column, field=fields.get(column.name)) for column in columns)
-
-
-def column_fields(index: SearchIndex) -> dict[str, SearchField]:
-    """Return the fields of a search index that copy a column, by its name."""
-    return {field.source: field for field in index.schema.fields if not field.is_virtual}
-
-
-def mapped_fields(index: SearchIndex) -> dict[str, SearchField]:
-    """Return the fields that a mapping of a search index can have: those of columns, and virtual ones of plain types."""
-    virtual = {
-        field.name: field
-        for field in index.schema.fields
-        if field.is_virtual and not field.is_array and field.type in VIRTUAL_TYPES
-    }
-    return virtual | column_fields(index)
-
-
-def check_mapped(column: SqlColumn, index: SearchIndex) -> None:
-    """Raise ServiceError if a mapping of a search index cannot have a column."""
-    field = mapped_fields(index).get(column.name)
-    if field is None:
-        raise sql_error(f"Column '{column.name}' is not in the search index '{index.name}'.")
-    if field.is_virtual and VIRTUAL_TYPES[field.type] is not column.type:
-        raise sql_error(f"Column '{column.name}' must have the type of the virtual field.")

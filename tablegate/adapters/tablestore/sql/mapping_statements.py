@@ -11,12 +11,10 @@ from typing import Any, NamedTuple
 import orjson
 
 from tablegate.adapters.tablestore import DIALECT
-from tablegate.adapters.tablestore.search.search_indexes import find_search_index
-from tablegate.adapters.tablestore.sql import mappings
+from tablegate.adapters.tablestore.sql import mappings, searches
 from tablegate.adapters.tablestore.sql.mapped_tables import (
     MappedTable,
     check_database,
-    check_mapped,
     find_mapped,
     find_owner,
     mapped_names,
@@ -29,6 +27,7 @@ from tablegate.adapters.tablestore.sql.parsing import (
     ShowTables,
 )
 from tablegate.adapters.tablestore.sql.patterns import is_match, like_pattern
+from tablegate.adapters.tablestore.sql.searches import SearchedIndex
 from tablegate.adapters.tablestore.sql.selecting import Result
 from tablegate.adapters.tablestore.sql.sql_types import ResultColumn, SqlType, sql_error
 from tablegate.adapters.tablestore.wire import limits
@@ -36,10 +35,8 @@ from tablegate.adapters.tablestore.wire.call_context import CallContext, find_ta
 from tablegate.adapters.tablestore.wire.errors import ServiceError
 from tablegate.adapters.tablestore.wire.names import check_table_name
 from tablegate.gateway.model.authorization.permissions import Channel, Permission
-from tablegate.gateway.model.commands.search_commands import ListSearchIndexes
 from tablegate.gateway.model.commands.table_commands import AlterTable, ListTables
 from tablegate.gateway.model.errors import TableMissing
-from tablegate.gateway.model.search.schema import SearchIndex
 from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.tables import Table
 
@@ -122,7 +119,7 @@ async def show_index(call: CallContext, statement: ShowIndex) -> Result:
         for index in table.indexes:
             if index.dialect == DIALECT:
                 rows += _secondary_index_rows(name, table, index)
-        for _, search_index in await ListSearchIndexes(table.namespace, table.name):
+        for search_index in await searches.installed.of_table(table):
             rows += _search_index_rows(name, search_index)
     return Result([ResultColumn(label, kind) for label, kind in _INDEXED], rows)
 
@@ -137,10 +134,10 @@ def _secondary_index_rows(name: str, table: Table, index: Index) -> list[list[An
     ]
 
 
-def _search_index_rows(name: str, index: SearchIndex) -> list[list[Any]]:
+def _search_index_rows(name: str, index: SearchedIndex) -> list[list[Any]]:
     return [
-        _index_row(name, index.name, at, field.name, "NO", field.type.name, "SearchIndex")
-        for at, field in enumerate(index.schema.fields, 1)
+        _index_row(name, index.name, at, field, "NO", kind, "SearchIndex")
+        for at, (field, kind) in enumerate(index.fields, 1)
     ]
 
 
@@ -200,10 +197,10 @@ async def _create_of_table(call: CallContext, name: str, tree: Any, engine: _Eng
 async def _create_of_search_index(call: CallContext, name: str, tree: Any, engine: _Engine) -> bool:
     check_table_name(name)
     table = await find_table(call, engine.table)
-    index = await find_search_index(table, engine.search_index)
+    index = await searches.installed.find(table, engine.search_index)
     mapping = mappings.declared_mapping(tree, ())
     for column in mapping:
-        check_mapped(column, index)
+        index.check_column(column)
     try:
         await find_mapped(call, name)
     except TableMissing:
@@ -313,7 +310,7 @@ def _with(mapped: MappedTable, definition: Any) -> mappings.Mapping:
     if any(column.name.lower() == added.name.lower() for column in mapped.columns):
         raise sql_error(f"Duplicate column name '{added.name}'.")
     if index is not None:
-        check_mapped(added, index)
+        index.check_column(added)
     if len(mapped.columns) >= limits.COLUMNS_MAX:
         raise sql_error(f"The number of columns must be in range: [1, {limits.COLUMNS_MAX}].")
     return (*mapped.columns, added)

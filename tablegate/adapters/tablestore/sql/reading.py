@@ -1,4 +1,4 @@
-"""Reads of the rows of a table by an access (accesses.py), page by page."""
+"""Reads of the rows of a table by its keys (accesses.py), page by page."""
 
 from __future__ import annotations
 
@@ -15,12 +15,7 @@ from tablegate.adapters.tablestore.values.views import view
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.call_context import TableOrIndex
 from tablegate.gateway.model.commands.row_commands import Read, VisibleNames
-from tablegate.gateway.model.commands.search_commands import SearchRows
 from tablegate.gateway.model.expressions.ranges import KeyRange
-from tablegate.gateway.model.search.documents import document_of
-from tablegate.gateway.model.search.ordering import BY_KEY
-from tablegate.gateway.model.search.queries import Nearest
-from tablegate.gateway.model.search.schema import SearchSchema
 from tablegate.gateway.model.tables.pages import PageLimits
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row as StoredRow
@@ -33,10 +28,6 @@ _KINDS = {
     SqlType.STRING: Kind.TEXT,
     SqlType.BINARY: Kind.BYTES,
 }
-
-
-_FIRST_ROWS = 20
-"""Rows of the first page of a search, when their size is unknown."""
 
 
 class Wanted(NamedTuple):
@@ -56,17 +47,11 @@ async def read(table: Table, access: AccessPath, wanted: Wanted, work: Work) -> 
     """Return the wanted rows of a table."""
     if work.explains:
         work.steps.append(_step_of(table, access, wanted))
-    if access.search_index is not None:
-        return await _search(table, access, wanted, work)
-    return await _read_range(table, access, wanted, work)
-
-
-async def _read_range(table: Table, access: AccessPath, wanted: Wanted, work: Work) -> list[Row]:
     page_rows = 1 if work.explains else limits.SQL_PAGE_ROWS
     page_limits = PageLimits(scanned=page_rows, filled_bytes=limits.STREAM_MAX_BYTES, seconds=1.0, peek=True)
     index, rest = access.index, access.range
     target = TableOrIndex.of(table, index)
-    collector = _Collector(table, wanted, work)
+    collector = Collector(table, wanted, work)
     while not rest.is_empty:
         visible = VisibleNames(wanted.used_names)
         page = await Read(table, rest, page_limits, index, visible_attributes=visible)
@@ -83,42 +68,31 @@ async def _read_range(table: Table, access: AccessPath, wanted: Wanted, work: Wo
     return collector.rows
 
 
-async def _search(table: Table, access: AccessPath, wanted: Wanted, work: Work) -> list[Row]:
-    assert access.search_index is not None
-    target, after = TableOrIndex.of(table), None
-    collector = _Collector(table, wanted, work)
-    visible, found_bytes, found_rows = VisibleNames(wanted.used_names), 0, 0
-    while True:
-        # The rows of a page are read whole, so their number depends on the size of those before.
-        fitting = (
-            _FIRST_ROWS if not found_rows else limits.STREAM_MAX_BYTES * found_rows // (found_bytes or 1)
-        )
-        page_rows = 1 if work.explains else max(1, min(fitting, limits.SQL_PAGE_ROWS))
-        command = SearchRows(
-            table,
-            access.search_index,
-            access.query,
-            access.sorters,
-            after,
-            limit=page_rows,
-            visible_attributes=visible,
-            timeout_ms=work.rest_ms,
-        )
-        page = await command
-        size_bytes = sum(row.size_bytes for row in page.rows)
-        found_rows, found_bytes = found_rows + len(page.rows), found_bytes + size_bytes
-        work.add_page(target, len(page.rows), size_bytes, access.search_index.name)
-        after = page.last
-        scores = page.scores if isinstance(access.query, Nearest) else None
-        if collector.add(page.rows, size_bytes, scores) or not page.has_more or after is None:
-            return collector.rows
+ValueOf = Callable[[Value | None, SqlColumn, bool], Any]
 
 
-class _Collector:
-    """The wanted rows of the pages so far."""
+def value_of(value: Value | None, column: SqlColumn, is_key: bool) -> Any:
+    """Return a stored value in the type of its column. A value of another type is NULL, and so is a number that is not
+    finite, which MySQL does not have.
+    """
+    if value is None:
+        return None
+    shown = key_value_shown(value) if is_key else view(value)
+    if isinstance(shown.data, float) and not math.isfinite(shown.data):
+        return None
+    if shown.kind is _KINDS[column.type]:
+        return shown.data
+    if column.type is SqlType.DOUBLE and shown.kind is Kind.INT64:
+        return float(shown.data)
+    return None
 
-    def __init__(self, table: Table, wanted: Wanted, work: Work) -> None:
+
+class Collector:
+    """The wanted rows of the pages so far. `value_of`: returns a stored value in the type of its column."""
+
+    def __init__(self, table: Table, wanted: Wanted, work: Work, value_of: ValueOf = value_of) -> None:
         self.rows: list[Row] = []
+        self._value_of = value_of
         self._wanted = wanted
         self._work = work
         keys = table.key_schema.names
@@ -147,45 +121,16 @@ class _Collector:
     def _row_of(self, stored: StoredRow) -> list[Any]:
         latest = stored.latest
         return [
-            None if each is None else _value(latest.get(each[0].stored_name), each[0], each[1])
+            None if each is None else self._value_of(latest.get(each[0].stored_name), each[0], each[1])
             for each in self._columns
         ]
 
 
-def _value(value: Value | None, column: SqlColumn, is_key: bool) -> Any:
-    """Return a stored value in the type of its column. A value of another type is NULL, and so is a number that is not
-    finite, which MySQL does not have.
-    """
-    if value is None:
-        return None
-    shown = key_value_shown(value) if is_key else view(value)
-    if column.field is not None and column.is_virtual:
-        document = document_of(SearchSchema((column.field,)), {column.field.source: shown})
-        return next(iter(document.get(column.field.name, ())), None)
-    if isinstance(shown.data, float) and not math.isfinite(shown.data):
-        return None
-    if shown.kind is _KINDS[column.type]:
-        return shown.data
-    if column.type is SqlType.DOUBLE and shown.kind is Kind.INT64:
-        return float(shown.data)
-    return None
-
-
 def _step_of(table: Table, access: AccessPath, wanted: Wanted) -> Step:
     """Return the step of EXPLAIN for an access."""
-    all_count = wanted.keep is None or access.is_exact
-    most = (
-        min(wanted.most, limits.SQL_ROWS_MAX)
-        if all_count and wanted.most is not None
-        else limits.SQL_ROWS_MAX
-    )
-    if access.search_index is not None:
-        condition = "exact" if access.is_exact else "candidates"
-        if isinstance(access.query, Nearest):
-            condition, most = "vectors", min(most, access.query.limit)
-        elif access.sorters != BY_KEY:
-            condition += ", sorted"
-        return Step(table.name, "search index", access.search_index.name, condition, most)
+    most = limits.SQL_ROWS_MAX
+    if wanted.keep is None and wanted.most is not None:
+        most = min(wanted.most, most)
     if access.range.is_empty:
         return Step(table.name, "nothing", "", "", 0)
     index = access.index

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from tablegate.adapters.tablestore.sql import search_aggregates
 from tablegate.adapters.tablestore.sql.accesses import AccessPath, access_by_index, access_by_key
 from tablegate.adapters.tablestore.sql.aggregates import Aggregate
 from tablegate.adapters.tablestore.sql.expressions import Compiler
 from tablegate.adapters.tablestore.sql.reading import Wanted, read
 from tablegate.adapters.tablestore.sql.scopes import Row, Scope, places_of
-from tablegate.adapters.tablestore.sql.search_conditions import candidates_of
-from tablegate.adapters.tablestore.sql.search_sorts import sorters_of
+from tablegate.adapters.tablestore.sql.searches import SearchPath
 from tablegate.adapters.tablestore.sql.sources import Input
 from tablegate.adapters.tablestore.sql.sql_types import sql_error
 from tablegate.adapters.tablestore.sql.sql_values import truth
@@ -24,7 +22,6 @@ from tablegate.adapters.tablestore.sql.trees import conjuncts
 from tablegate.adapters.tablestore.sql.work import Work
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.call_context import CallContext
-from tablegate.gateway.model.search.ordering import BY_KEY, ScoreSort
 from tablegate.gateway.model.values.hash_keys import hash_key
 
 
@@ -43,13 +40,17 @@ async def read_rows(call: CallContext, given: Input, work: Work, most: int | Non
         if source.mapped is None:
             found = list(source.rows)
         else:
-            access, enough = _access(call, given, at), most if given.single else None
+            path, enough = _search_path(given, at), most if given.single else None
             if enough is not None and given.tree.args.get("order") is not None:
-                access = _sorted(access, given)
-                enough = enough if access.sorters != BY_KEY else None
+                if path is not None:
+                    path = path.in_order(given.tree, given.scope, given.comparisons(0))
+                enough = enough if path is not None and path.is_sorted else None
             keep = is_wanted if given.single and conditions else None
             wanted = Wanted(source.columns, given.used_names(at), keep, enough)
-            found = await read(source.mapped.table, access, wanted, work)
+            if path is not None:
+                found = await path.read(source.mapped.table, wanted, work)
+            else:
+                found = await read(source.mapped.table, _access(call, given, at), wanted, work)
         rows = found if source.join is None else _joined(rows, found, given, at, work)
     return rows if given.single else [row for row in rows if is_wanted(row)]
 
@@ -59,40 +60,25 @@ async def read_aggregates(
 ) -> list[Any] | None:
     """Return the aggregates of all rows that fulfil the WHERE of a SELECT. None if only the rows can tell."""
     source = given.single
-    if source is None or source.mapped is None or source.search_index is None or source.nearest is not None:
+    path = None if source is None else _search_path(given, 0)
+    if source is None or source.mapped is None or path is None:
         return None
-    access = _access(call, given, 0)
-    fields = search_aggregates.fields_of(aggregates, given.scope)
-    if fields is None or not access.is_exact:
-        return None
-    names = given.used_names(0)
-    return await search_aggregates.aggregate(source.mapped.table, access, aggregates, fields, names, work)
+    return await path.aggregate(source.mapped.table, aggregates, given.scope, given.used_names(0), work)
+
+
+def _search_path(given: Input, at: int) -> SearchPath | None:
+    """Return the access path of a source by its search index, None if its rows are read by a key."""
+    index = given.sources[at].search_index
+    return None if index is None else index.path(given.required(at), given.scope, given.places(at))
 
 
 def _access(call: CallContext, given: Input, at: int) -> AccessPath:
-    source = given.sources[at]
-    assert source.mapped is not None
-    if source.nearest is not None:
-        is_exact = not given.conditions
-        return AccessPath(
-            search_index=source.search_index, query=source.nearest, is_exact=is_exact, sorters=(ScoreSort(),)
-        )
-    if source.search_index is not None:
-        candidates = candidates_of(given.required(at), given.scope, given.places(at))
-        return AccessPath(
-            search_index=source.search_index, query=candidates.query, is_exact=candidates.is_exact
-        )
-    index, comparisons = source.mapped.target.index, given.comparisons(at)
+    mapped = given.sources[at].mapped
+    assert mapped is not None
+    index, comparisons = mapped.target.index, given.comparisons(at)
     if index is not None:
         return access_by_index(index, comparisons)
-    return access_by_key(call, source.mapped.table, comparisons, given.used_names(at))
-
-
-def _sorted(access: AccessPath, given: Input) -> AccessPath:
-    """Return the access with the order of the SELECT, or as it is if only the rows can be sorted."""
-    is_possible = access.search_index is not None and access.is_exact and access.sorters == BY_KEY
-    sorters = sorters_of(given.tree, given.scope, given.comparisons(0)) if is_possible else ()
-    return access._replace(sorters=sorters or BY_KEY)
+    return access_by_key(call, mapped.table, comparisons, given.used_names(at))
 
 
 # Pairs of rows

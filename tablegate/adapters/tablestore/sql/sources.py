@@ -6,25 +6,15 @@ import dataclasses
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
-from tablegate.adapters.tablestore import DIALECT
-from tablegate.adapters.tablestore.sql import mappings
+from tablegate.adapters.tablestore.sql import mappings, searches
 from tablegate.adapters.tablestore.sql.accesses import ColumnComparison, comparisons_of, fixes_partition
-from tablegate.adapters.tablestore.sql.mapped_tables import (
-    MappedTable,
-    check_database,
-    column_fields,
-    find_mapped,
-    with_fields,
-)
+from tablegate.adapters.tablestore.sql.mapped_tables import MappedTable, check_database, find_mapped
 from tablegate.adapters.tablestore.sql.scopes import SCORE, Row, Scope, places_of
-from tablegate.adapters.tablestore.sql.search_vectors import has_vector_query, vector_query_of
+from tablegate.adapters.tablestore.sql.searches import SearchedIndex
 from tablegate.adapters.tablestore.sql.sql_types import SqlColumn, sql_error
 from tablegate.adapters.tablestore.sql.trees import conjuncts
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.call_context import CallContext
-from tablegate.gateway.model.commands.search_commands import ListSearchIndexes
-from tablegate.gateway.model.search.queries import Nearest
-from tablegate.gateway.model.search.schema import SearchIndex
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,7 +25,6 @@ class Source:
     - `mapped`: the table or index. None: a subquery, with these `rows`.
     - `join`: the tree of its join, None for the first source.
     - `search_index`: the search index that finds the rows. None: they are read by a key.
-    - `nearest`: the vector query of the search index. The last column is then the score.
     """
 
     name: str
@@ -43,8 +32,7 @@ class Source:
     join: Any
     mapped: MappedTable | None = None
     rows: Sequence[Row] = ()
-    search_index: SearchIndex | None = None
-    nearest: Nearest | None = None
+    search_index: SearchedIndex | None = None
 
     @property
     def is_left(self) -> bool:
@@ -83,7 +71,7 @@ async def find_sources(
         if join is not None and join.args.get("using"):
             sources, source = _joined_by_names(sources, source)
         sources.append(source)
-    if len(sources) == 1 and has_vector_query(tree):
+    if len(sources) == 1 and searches.installed.has_scores(tree):
         return [dataclasses.replace(sources[0], columns=(*sources[0].columns, SCORE))]
     return sources
 
@@ -194,17 +182,15 @@ async def input_of(call: CallContext, tree: Any, sources: Sequence[Source], scop
     given = Input(tree, sources, scope, conditions)
     selected = []
     for at, source in enumerate(sources):
-        index = await _search_index_for(call, given, at)
+        index = await _search_index_for(given, at)
         if index is not None and source.search_index is None:
-            columns = with_fields(source.columns, column_fields(index))
+            columns = index.with_fields(source.columns, has_virtual=False)
             source = dataclasses.replace(source, search_index=index, columns=columns)
         selected.append(source)
     scope = Scope(columns_of(selected), scope.subqueries, scope.outer, scope.check_time)
     if len(selected) == 1 and selected[0].search_index is not None:
-        vector_query = vector_query_of(conditions, scope, rows_in_clause(tree, "limit"))
-        if vector_query is not None:
-            selected = [dataclasses.replace(selected[0], nearest=vector_query.query)]
-            conditions = list(vector_query.rest)
+        index, rest = selected[0].search_index.ranked(conditions, scope, rows_in_clause(tree, "limit"))
+        return Input(tree, [dataclasses.replace(selected[0], search_index=index)], scope, rest)
     return Input(tree, selected, scope, conditions)
 
 
@@ -222,7 +208,7 @@ def rows_in_clause(tree: Any, name: str) -> int | None:
 # Search indexes
 
 
-async def _search_index_for(call: CallContext, given: Input, at: int) -> SearchIndex | None:
+async def _search_index_for(given: Input, at: int) -> SearchedIndex | None:
     """Return the search index that finds the rows of a source, None if they are read by a key."""
     source = given.sources[at]
     mapped = source.mapped
@@ -231,18 +217,4 @@ async def _search_index_for(call: CallContext, given: Input, at: int) -> SearchI
     is_strong = bool(mapped.table.properties.get(mappings.IS_STRONG_PROPERTY))
     if is_strong or fixes_partition(given.comparisons(at), mapped.table.key_schema):
         return None
-    return await _covering_search_index(call, mapped, given.used_names(at))
-
-
-async def _covering_search_index(
-    call: CallContext, mapped: MappedTable, names: frozenset[str]
-) -> SearchIndex | None:
-    """Return a search index that copies these columns of all rows. One with a time to live does not have all rows."""
-    table = mapped.table
-    indexes = await ListSearchIndexes(table.namespace, table.name, only_filled=True)
-    covering = [
-        index
-        for _, index in indexes
-        if index.dialect == DIALECT and index.lifetime_ms is None and names <= column_fields(index).keys()
-    ]
-    return covering[0] if covering else None
+    return await searches.installed.covering(mapped.table, given.used_names(at))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol
 
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
-from tablegate.gateway.model.search.schema import SearchField
 
 
 class SqlType(Enum):
@@ -27,6 +27,19 @@ class SqlType(Enum):
         return self in (SqlType.LONG, SqlType.BOOL, SqlType.DOUBLE)
 
 
+class IndexField(Protocol):
+    """The field of a search index for a column. `source`: the column of the table that has its values.
+
+    `is_virtual`: the values are converted from those of another type.
+    """
+
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def is_virtual(self) -> bool: ...
+
+
 @dataclass(frozen=True, slots=True)
 class SqlColumn:
     """A column of a mapping, or one that a statement computes.
@@ -41,7 +54,7 @@ class SqlColumn:
     declared: str
     is_key: bool = False
     is_nullable: bool = True
-    field: SearchField | None = None
+    field: IndexField | None = None
     is_hidden: bool = False
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,26 +107,10 @@ def cell_lifetime_ms(table: Table) -> float:
     return math.inf if expiry is None or expiry.age_ms is None else expiry.age_ms
 
 
-def check_search_indexes(rules: Rules, allow_update: bool, lifetimes_ms: Iterable[int | None]) -> None:
-    """Raise ServiceError if a table with these options cannot have search indexes with these times to live.
-
-    Source: "Virtual columns" and "Specify the TTL of a search index" (2026).
-    """
-    if rules.max_versions != 1:
-        raise invalid("The max versions of a table with search index must be 1.")
-    age_ms = None if rules.expiry is None else rules.expiry.age_ms
-    if age_ms is not None and allow_update:
-        raise invalid(
-            "The time to live of a table with search index must be -1, or allow_update must be false."
-        )
-    for lifetime_ms in lifetimes_ms:
-        if lifetime_ms is not None and allow_update:
-            raise invalid("allow_update must be false if a search index has a time to live.")
-        if lifetime_ms is not None and age_ms is not None and lifetime_ms > age_ms:
-            raise invalid("The time to live of a search index must not exceed that of the table.")
-
-
 # Table options
+
+UPDATE_CHECKS: list[Callable[[Table, Rules, TableOptions], Awaitable[None]]] = []
+"""The checks of capabilities before UpdateTable gives a table other rules and options. They raise ServiceError."""
 
 
 def with_table_options(options: TableOptions, requested: messages.TableOptions) -> TableOptions:

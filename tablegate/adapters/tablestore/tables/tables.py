@@ -18,7 +18,6 @@ from tablegate.adapters.tablestore.wire.call_context import CallContext, find_ta
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.adapters.tablestore.wire.names import check_schema_name, check_table_name
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.model.commands.search_commands import ListSearchIndexes
 from tablegate.gateway.model.commands.table_commands import AlterTable, CreateTable, DropTable, ListTables
 from tablegate.gateway.model.tables.tables import Rules, Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
@@ -217,10 +216,8 @@ async def update_table(call: CallContext) -> Message:
         rules = options.rules_with(rules, requested)
         table_options = options.with_table_options(table_options, requested)
         _check_indexed(table, rules)
-        indexes = await ListSearchIndexes(table.namespace, table.name)
-        if indexes:
-            lifetimes_ms = [index.lifetime_ms for _, index in indexes]
-            options.check_search_indexes(rules, table_options.allow_update, lifetimes_ms)
+        for check in options.UPDATE_CHECKS:
+            await check(table, rules, table_options)
     if message.HasField("stream_spec"):
         rules = dataclasses.replace(
             rules, stream=options.stream_rule(rules.stream, message.stream_spec, call.now_ms)

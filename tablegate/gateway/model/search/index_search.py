@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
@@ -130,3 +130,7 @@ class IndexSearch:
         if self.by_score:
             return (ScoreSort(),)
         return (KeySort(self.descending),) if self.sort is None else (FieldSort(self.sort, self.descending),)
+
+
+CODES: dict[str, Callable[[IndexSearch, str], dict[str, str]]] = {}
+"""Dialect -> the function that returns a search of a server at a URL as code of SDKs: name of the SDK -> code."""

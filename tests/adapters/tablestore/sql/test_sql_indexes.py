@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tablegate.adapters.tablestore.sql import reading
+from tablegate.adapters.tablestore.search.sql import indexes
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.protocol import search_pb2, sql_pb2
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
@@ -319,14 +319,14 @@ def test_a_search_index_sorts_null_as_sql_does(
 def test_pages_of_large_rows_are_short(goods: TableStoreService, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are read whole. So the next page has as many rows as fit into its bytes by the size of those before."""
     monkeypatch.setattr(limits, "STREAM_MAX_BYTES", 100)
-    monkeypatch.setattr(reading, "_FIRST_ROWS", 2)
+    monkeypatch.setattr(indexes, "_FIRST_ROWS", 2)
     asked = []
 
     def command(*arguments: Any, **members: Any) -> SearchRows:
         asked.append(SearchRows(*arguments, **members))
         return asked[-1]
 
-    monkeypatch.setattr(reading, "SearchRows", command)
+    monkeypatch.setattr(indexes, "SearchRows", command)
     assert len(sql(goods, "select id from found").rows) == 12
     assert [each.limit for each in asked[:3]] == [2, 1, 1]
 

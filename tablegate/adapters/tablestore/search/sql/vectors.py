@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tablegate.adapters.tablestore.search.queries import query_of
+from tablegate.adapters.tablestore.search.sql.conditions import candidates_of, column_with_field
 from tablegate.adapters.tablestore.sql.scopes import Scope
-from tablegate.adapters.tablestore.sql.search_conditions import candidates_of, column_with_field
 from tablegate.adapters.tablestore.sql.sql_types import sql_error
 from tablegate.adapters.tablestore.sql.trees import function_name, literal_value, own_nodes
 from tablegate.adapters.tablestore.wire import limits

@@ -71,6 +71,13 @@ def condition_of(tree: Any, scope: Scope) -> SearchCondition | None:
     return SearchCondition(element.place, element.top, queries.within_objects(element.field, query))
 
 
+def field_of(column: SqlColumn) -> SearchField | None:
+    """Return the field of the search index that has the values of a column, None if there is none."""
+    field = column.field
+    assert field is None or isinstance(field, SearchField)
+    return field
+
+
 # Full-text functions
 
 
@@ -79,7 +86,7 @@ def column_with_field(tree: Any, scope: Scope, function: str) -> tuple[int, Sear
     if tree.key != "column":
         raise sql_error(f"The first argument of {function} must be a column.")
     place = scope.place(tree.name, tree.table)
-    field = scope.columns[place][1].field
+    field = field_of(scope.columns[place][1])
     if field is None:
         raise sql_error(f"{function} needs a column of a search index: '{tree.name[:255]}'.")
     return place, field
@@ -136,11 +143,12 @@ def _element_of(tree: Any, scope: Scope) -> _Element | None:
     if tree.key != "column" or "." not in tree.name:
         return None
     for place, (owner, column) in enumerate(scope.columns):
-        if column.field is None or tree.table.lower() not in ("", owner.lower()):
+        top = field_of(column)
+        if top is None or tree.table.lower() not in ("", owner.lower()):
             continue
-        inner = SearchSchema((column.field,)).by_name.get(tree.name)
+        inner = SearchSchema((top,)).by_name.get(tree.name)
         if inner is not None and inner.ancestors and inner.type not in _NO_ELEMENTS:
-            return _Element(place, column.field, inner)
+            return _Element(place, top, inner)
     return None
 
 
@@ -204,7 +212,7 @@ def _nested_query(arguments: Sequence[Any], scope: Scope) -> SearchCondition:
 
 
 def _misplaced_vector_query(arguments: Sequence[Any], scope: Scope) -> SearchCondition:
-    """VECTOR_QUERY_FLOAT32, where search_vectors.py does not expect it."""
+    """VECTOR_QUERY_FLOAT32, where vectors.py does not expect it."""
     raise sql_error(
         "VECTOR_QUERY_FLOAT32 must be a condition that the WHERE requires, of a SELECT from one search index."
     )
@@ -317,7 +325,7 @@ class _Parser:
 
 def exact_field(column: SqlColumn) -> SearchField | None:
     """Return the field of a column if it has the order and equality of SQL."""
-    field = column.field
+    field = field_of(column)
     if field is None or field.is_array or not field.is_indexed:
         return None
     return field if _EXACT_TYPES.get(field.type) is column.type else None

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tablegate.adapters.tablestore.sql.accesses import AccessPath
+from tablegate.adapters.tablestore.search.sql.conditions import exact_field
 from tablegate.adapters.tablestore.sql.aggregates import Aggregate
 from tablegate.adapters.tablestore.sql.scopes import Scope
-from tablegate.adapters.tablestore.sql.search_conditions import exact_field
 from tablegate.adapters.tablestore.sql.sql_types import SqlType
 from tablegate.adapters.tablestore.sql.sql_values import checked
 from tablegate.adapters.tablestore.sql.work import Step, Work
@@ -19,7 +18,8 @@ from tablegate.adapters.tablestore.wire.call_context import TableOrIndex
 from tablegate.gateway.model.commands.row_commands import VisibleNames
 from tablegate.gateway.model.commands.search_commands import SearchRows
 from tablegate.gateway.model.search.aggregations import Inner, Metric, MetricKind
-from tablegate.gateway.model.search.schema import SearchField
+from tablegate.gateway.model.search.queries import Query
+from tablegate.gateway.model.search.schema import SearchField, SearchIndex
 from tablegate.gateway.model.tables.tables import Table
 
 _NUMBERS = frozenset({SqlType.LONG, SqlType.DOUBLE})
@@ -44,15 +44,15 @@ def fields_of(aggregates: Sequence[Aggregate], scope: Scope) -> list[SearchField
 
 async def aggregate(
     table: Table,
-    access: AccessPath,
+    index: SearchIndex,
+    query: Query,
     aggregates: Sequence[Aggregate],
     fields: Sequence[SearchField | None],
     used_names: frozenset[str],
     work: Work,
 ) -> list[Any] | None:
     """Return the results of aggregates, None if a number of them may be inexact."""
-    assert access.search_index is not None
-    index, metrics = access.search_index, []
+    metrics: list[Metric] = []
     if work.explains:
         work.steps.append(Step(table.name, "search index, aggregates", index.name, "exact", 0))
     else:
@@ -60,7 +60,7 @@ async def aggregate(
     command = SearchRows(
         table,
         index,
-        access.query,
+        query,
         limit=1 if work.explains else 0,
         counts=not work.explains,
         aggregated=Inner(tuple(metrics)),

@@ -1,0 +1,1 @@
+"""SELECT by search indexes: what statements ask of them (sql/searches.py)."""
