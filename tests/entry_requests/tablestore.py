@@ -11,7 +11,7 @@ from tablegate.adapters.tablestore.wire.protocol import sql_pb2, tunnel_pb2
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.http import Request
 from tests.adapters.tablestore.client import cells_of, condition, no_throughput, row, signed
-from tests.adapters.tablestore.search.search_messages import match_all, schema, search_query
+from tests.adapters.tablestore.search_messages import match_all, schema, search_query
 from tests.entry_requests import NOW_MS, Case, Send
 
 KEY = {"p": "a", "i": 1}

@@ -34,7 +34,7 @@ from tablegate.gateway.observability.metric_history import DAY_S, FINE_S, Counte
 from tablegate.gateway.security.grant_store import WrittenGrant
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.wiring import connect
-from tests.adapters.tablestore.search.search_messages import schema
+from tests.adapters.tablestore.search_messages import schema
 from tests.support.browser import SCHEMES, SIZES, appear_as, chromium
 from tests.support.live_dynamodb import Index, Live
 from tests.support.live_tablestore import LiveTableStore

@@ -15,7 +15,7 @@ from tablegate.adapters.tablestore.wire.protocol import search_pb2 as search_mes
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.adapters.tablestore.wire.protocol import tunnel_pb2
 from tests.adapters.tablestore.client import Refused, no_throughput, plain, row, rows_of
-from tests.adapters.tablestore.search.search_messages import match_all, schema, search_query
+from tests.adapters.tablestore.search_messages import match_all, schema, search_query
 from tests.support.sql_client import sql
 from tests.support.tables import each_row
 from tests.support.tunnel_client import create_tunnel, describe

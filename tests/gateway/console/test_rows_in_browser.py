@@ -15,7 +15,7 @@ from selenium.webdriver.support.select import Select
 
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.console import bulk_pages, row_reading
-from tests.adapters.tablestore.search.search_messages import schema
+from tests.adapters.tablestore.search_messages import schema
 from tests.gateway.console.test_browser import (
     PAGES_OF_ROWS,
     forms_of_templates,

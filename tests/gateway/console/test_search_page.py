@@ -16,7 +16,7 @@ import pytest
 
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as table_messages
-from tests.adapters.tablestore.search.search_messages import field, schema
+from tests.adapters.tablestore.search_messages import field, schema
 from tests.gateway.console.test_console import EVIL, Console, keys_of
 from tests.gateway.console.test_row_searches import code_of
 from tests.support.live_tablestore import LiveTableStore

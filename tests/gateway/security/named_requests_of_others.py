@@ -19,7 +19,7 @@ from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messa
 from tablegate.adapters.tablestore.wire.protocol import tunnel_pb2
 from tablegate.gateway.model.authorization.permissions import ACCOUNT_PERMISSIONS
 from tests.adapters.tablestore.client import cells_of, row
-from tests.adapters.tablestore.search.search_messages import match_all, schema, search_query
+from tests.adapters.tablestore.search_messages import match_all, schema, search_query
 from tests.gateway.security.named_requests import INDEX, Handles
 
 # Azure Table: (operation, description, (method, path, body, headers))

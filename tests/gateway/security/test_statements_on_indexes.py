@@ -13,7 +13,7 @@ from tablegate.adapters.tablestore.operation_table import OPERATIONS
 from tablegate.adapters.tablestore.wire.protocol import search_pb2
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tests.adapters.tablestore.client import no_throughput, row
-from tests.adapters.tablestore.search.search_messages import field, schema
+from tests.adapters.tablestore.search_messages import field, schema
 from tests.support.sql_client import Answer
 from tests.support.strict import FULL, LIMITED, Strict, Told, strict
 

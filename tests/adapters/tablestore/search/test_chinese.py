@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.model.search import chinese
 from tests.adapters.tablestore.client import Refused, TableStoreService
-from tests.adapters.tablestore.search.search_messages import Searches, field, query, schema
+from tests.adapters.tablestore.search_messages import Searches, field, query, schema
 
 # Titles and factors of aliyun-tablestore-python-sdk, tests/full_text_search_test.py.
 TITLES = {

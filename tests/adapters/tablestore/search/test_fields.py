@@ -13,7 +13,7 @@ from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.model.search import addresses, dates
 from tablegate.gateway.model.search.queries import fields_of
 from tests.adapters.tablestore.client import Refused, TableStoreService
-from tests.adapters.tablestore.search.search_messages import (
+from tests.adapters.tablestore.search_messages import (
     Searches,
     between,
     by_field,

@@ -14,7 +14,7 @@ import pytest
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tests.adapters.tablestore.client import Refused, TableStoreService
-from tests.adapters.tablestore.search.search_messages import (
+from tests.adapters.tablestore.search_messages import (
     Searches,
     bool_of,
     exists,

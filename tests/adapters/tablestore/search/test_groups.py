@@ -17,7 +17,7 @@ from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.model.search import collecting
 from tests.adapters.tablestore.client import Refused, TableStoreService
-from tests.adapters.tablestore.search.search_messages import (
+from tests.adapters.tablestore.search_messages import (
     Searches,
     between,
     by_field,

@@ -12,7 +12,7 @@ from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as table_messages
 from tablegate.gateway.engine.search import search_maintenance
 from tests.adapters.tablestore.client import Refused, TableStoreService
-from tests.adapters.tablestore.search.search_messages import (
+from tests.adapters.tablestore.search_messages import (
     Searches,
     exists,
     field,

@@ -11,7 +11,7 @@ from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.model.search.documents import ARRAY_MAX
 from tests.adapters.tablestore.client import Refused, TableStoreService
-from tests.adapters.tablestore.search.search_messages import (
+from tests.adapters.tablestore.search_messages import (
     Searches,
     between,
     bool_of,

@@ -13,7 +13,7 @@ from tablegate.gateway.model.commands.search_commands import SearchPage, SearchR
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.store.search import documents
 from tests.adapters.tablestore.client import Refused, TableStoreService
-from tests.adapters.tablestore.search.search_messages import Searches, match_all, wildcard
+from tests.adapters.tablestore.search_messages import Searches, match_all, wildcard
 
 ALL = messages.ColumnsToGet(return_type=messages.RETURN_ALL)
 

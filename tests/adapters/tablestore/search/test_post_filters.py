@@ -8,7 +8,7 @@ import pytest
 
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tests.adapters.tablestore.client import TableStoreService
-from tests.adapters.tablestore.search.search_messages import (
+from tests.adapters.tablestore.search_messages import (
     Searches,
     between,
     bool_of,

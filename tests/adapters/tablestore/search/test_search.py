@@ -15,7 +15,7 @@ from tablegate.gateway.engine.search import searching
 from tablegate.gateway.model.values.values import Value
 from tablegate.gateway.store.search import documents
 from tests.adapters.tablestore.client import Refused, TableStoreService
-from tests.adapters.tablestore.search.search_messages import (
+from tests.adapters.tablestore.search_messages import (
     Searches,
     between,
     bool_of,

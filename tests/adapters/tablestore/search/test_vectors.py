@@ -13,7 +13,7 @@ from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.engine import vectors
 from tablegate.gateway.engine.search import nearest as nearest_vectors
 from tests.adapters.tablestore.client import Refused, TableStoreService
-from tests.adapters.tablestore.search.search_messages import (
+from tests.adapters.tablestore.search_messages import (
     Searches,
     bool_of,
     exists,

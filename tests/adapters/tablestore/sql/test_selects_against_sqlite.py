@@ -17,7 +17,7 @@ import pytest
 from tablegate.adapters.tablestore.wire.protocol import search_pb2
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tests.adapters.tablestore.client import TableStoreService
-from tests.adapters.tablestore.search.search_messages import schema
+from tests.adapters.tablestore.search_messages import schema
 from tests.support.clock import Clock
 from tests.support.soak import minutes_long
 from tests.support.sql_client import sql

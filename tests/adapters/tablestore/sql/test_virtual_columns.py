@@ -10,7 +10,7 @@ import pytest
 from tablegate.adapters.tablestore.wire.protocol import search_pb2
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tests.adapters.tablestore.client import Refused, TableStoreService
-from tests.adapters.tablestore.search.search_messages import field, schema
+from tests.adapters.tablestore.search_messages import field, schema
 from tests.support.clock import Clock
 from tests.support.sql_client import sql
 
