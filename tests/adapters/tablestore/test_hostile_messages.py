@@ -8,7 +8,6 @@ from collections import Counter
 import pytest
 
 from tablegate.adapters.tablestore.operation_table import OPERATIONS
-from tablegate.adapters.tablestore.search.operations import OPERATIONS as SEARCH_OPERATIONS
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tests.adapters.tablestore.client import TableStoreService, answer_type, no_throughput
 from tests.adapters.tablestore.hostile_messages import Hostile
@@ -18,7 +17,7 @@ REQUESTS = 500
 # Changes of tables are drawn less often, so that there remains something to read and write.
 _RARE = frozenset(
     {"DeleteTable", "CreateTable", "UpdateTable", "CreateIndex", "DropIndex", "DeleteDefinedColumn"}
-) | frozenset(SEARCH_OPERATIONS)
+) | frozenset(OPERATIONS.groups.get("tablegate.adapters.tablestore.search.operations", ()))
 _OFTEN = [
     name for name in sorted(OPERATIONS) for _ in range(1 if name in _RARE or name.startswith("List") else 8)
 ]

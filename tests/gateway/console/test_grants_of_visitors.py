@@ -22,13 +22,9 @@ from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.console import metric_pages, reading
 from tablegate.gateway.model.authorization.grants import Policy
 from tablegate.gateway.model.authorization.quotas import Quota
-from tablegate.gateway.model.commands.search_commands import CreateSearchIndex
-from tablegate.gateway.model.commands.table_commands import FindTable
-from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
 from tablegate.gateway.observability import metric_history
 from tablegate.gateway.observability.metric_history import Counter, MetricHistory
 from tablegate.gateway.security.credentials import Credential, Scheme
-from tablegate.gateway.security.gate import run
 from tablegate.gateway.security.grant_store import WrittenGrant, policy_of
 from tablegate.gateway.security.policies.short_forms import READ_ONLY
 from tablegate.gateway.wiring import connect, open_store
@@ -131,30 +127,6 @@ def of(name: str, **more: str) -> dict[str, str]:
 def place_in(page: str) -> str:
     """Return the place of the row that a page links to."""
     return unquote(re.findall(r"at=([^\"&]+)", page)[0])
-
-
-def test_a_search_of_an_index_is_a_read_of_all_rows(server: Running) -> None:
-    gateway = server.app.extensions["tablegate"].gateway
-    live = Live(server.url)
-    live.create("p:S", name="searched")
-    live.client.put_item(
-        TableName="searched", Item={"p": {"S": "a"}, "open": {"S": "x"}, "private": {"S": "y"}}
-    )
-    [table] = run(gateway.engine, [FindTable("shared", "searched")], None)
-    fields = tuple(SearchField(name, FieldType.KEYWORD, name) for name in ("open", "private"))
-    run(gateway.engine, [CreateSearchIndex(table, "i", "dynamodb", SearchSchema(fields), {}, 9)], None)
-    gateway.engine.background.catch_up()
-    searched = f"{ARN}searched"
-    condition = {"field0": "private", "comparison0": "=", "value0": "y"}
-    page = visitor(server, allow("*", on=searched)).get("/search", **of("searched", **condition))
-    assert keys_of(page) == ["a"]
-    of_one_row = visitor(server, allow("Query", "GetItem", on=searched))
-    page = of_one_row.get("/search", 403, **of("searched", **condition))
-    assert "private" not in page
-    narrow = {"ForAllValues:StringEquals": {"dynamodb:Attributes": ["p", "open"]}}
-    restricted = visitor(server, allow("*", on=searched, **narrow))
-    page = restricted.get("/search", 403, **of("searched", **condition))
-    assert keys_of(page) == []
 
 
 PAGES = ("/table", "/rows", "/row", "/changes", "/changes.json")

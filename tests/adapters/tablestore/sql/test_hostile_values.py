@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tablegate.adapters.tablestore.sql import expressions, json_documents
+from tablegate.adapters.tablestore.sql.aggregates import Aggregate
 from tablegate.adapters.tablestore.sql.functions import FUNCTIONS
 from tablegate.adapters.tablestore.sql.parsing import parse_statement
 from tablegate.adapters.tablestore.sql.patterns import is_match, like_pattern, search_pattern
@@ -17,6 +18,7 @@ from tablegate.adapters.tablestore.sql.work import Work
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import ServiceError
 from tablegate.gateway.model.errors import Busy
+from tests.gateway.model.values.test_hash_keys import NUMBERS, OF_ONE_HASH, Compared
 
 
 def like(pattern: str) -> Any:
@@ -103,3 +105,11 @@ def test_values_of_a_subquery_have_keys_with_a_secret() -> None:
     values = expressions._by_key([[number] for number in numbers])
     assert len(set(map(hash, values))) == len(numbers)
     assert list(values.values()) == numbers
+
+
+def test_distinct_numbers_of_one_hash_are_not_compared_with_each_other() -> None:
+    """A client can choose them (test_hash_keys.py)."""
+    Compared.count = 0
+    counted = Aggregate("COUNT", (lambda row: row[0],), True, 0)
+    counted.result([[number] for number in map(Compared, OF_ONE_HASH)], lambda value: value)
+    assert Compared.count <= 2 * NUMBERS

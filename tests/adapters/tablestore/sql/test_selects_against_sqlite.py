@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tablegate.adapters.tablestore.operation_table import OPERATIONS
 from tablegate.adapters.tablestore.wire.protocol import search_pb2
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tests.adapters.tablestore.client import TableStoreService
@@ -22,7 +23,8 @@ from tests.support.clock import Clock
 from tests.support.soak import minutes_long
 from tests.support.sql_client import sql
 
-TABLES = ("plain", "indexed", "searched", "mapped")
+HAS_SEARCH = "CreateSearchIndex" in OPERATIONS
+TABLES = ("plain", "indexed", *(("searched", "mapped") if HAS_SEARCH else ()))
 """`indexed` has secondary indexes, `searched` a search index, and `mapped` is a mapping of that index."""
 ROWS = 24
 TEXTS = ["", "a", "ab", "b", "B", "é", "10", "9"]
@@ -59,11 +61,14 @@ def databases(shared_database_url: str) -> Iterator[Databases]:
             sql(service, f"create table {table} ({COLUMNS}, primary key(p, k))")
             oracle.execute(f"CREATE TABLE {table} (p TEXT, k INTEGER, n INTEGER, d REAL, s TEXT)")
             fill(service, oracle, table, source)
-        service.call("CreateSearchIndex", table_name="searched", index_name="i", schema=FIELDS)
-        service.gateway.engine.background.catch_up()
-        engine = """engine='searchindex', engine_attribute='{"index_name": "i", "table_name": "searched"}'"""
-        sql(service, f"create table mapped ({COLUMNS}) {engine}")
-        oracle.execute("CREATE VIEW mapped AS SELECT * FROM searched")
+        if HAS_SEARCH:
+            service.call("CreateSearchIndex", table_name="searched", index_name="i", schema=FIELDS)
+            service.gateway.engine.background.catch_up()
+            engine = (
+                """engine='searchindex', engine_attribute='{"index_name": "i", "table_name": "searched"}'"""
+            )
+            sql(service, f"create table mapped ({COLUMNS}) {engine}")
+            oracle.execute("CREATE VIEW mapped AS SELECT * FROM searched")
         yield Databases(service, oracle)
     oracle.close()
 

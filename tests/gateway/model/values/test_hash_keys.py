@@ -17,20 +17,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablegate.adapters.tablestore.sql.aggregates import Aggregate
-from tablegate.gateway.model.search.aggregations import GroupByField, Inner, Metric, MetricKind
-from tablegate.gateway.model.search.collecting import Collector, Hit
-from tablegate.gateway.model.search.queries import Terms, matches
-from tablegate.gateway.model.search.schema import FieldType, SearchField
 from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.hash_keys import distinct, hash_key
-from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.values import Kind, Value, contains, decimal, number_set, size_bytes
 
 NUMBERS = 300
 MODULUS = sys.hash_info.modulus
 OF_ONE_HASH: list[Any] = [at * MODULUS for at in range(1, NUMBERS)]
-LONG = SearchField("n", FieldType.LONG, "n")
 
 
 class Compared(int):
@@ -43,17 +36,6 @@ class Compared(int):
         return int(self) == other
 
     __hash__ = int.__hash__
-
-
-def hit(*numbers: int) -> Hit:
-    return Hit({"n": list(numbers)}, b"", Position(b"p", b""))
-
-
-def collect(inner: Inner, hits: list[Hit]) -> Any:
-    collector = Collector(inner)
-    for each in hits:
-        collector.add(each)
-    return collector.result()
 
 
 NUMBERS_OF_KINDS: dict[str, Callable[[int], Any]] = {
@@ -80,30 +62,6 @@ def test_members_of_number_sets_have_different_hashes() -> None:
     assert contains(stored, decimal(members[-1]))
     assert not contains(stored, decimal(0))
     assert bodies.tagged(stored) == {"NS": members}
-
-
-SEARCHES: dict[str, Callable[[list[Any]], Any]] = {
-    "groups": lambda numbers: collect(Inner((), (GroupByField("g", LONG, Inner(), 9),)), [hit(*numbers)]),
-    "distinct values": lambda numbers: collect(
-        Inner((Metric("m", MetricKind.DISTINCT_COUNT, LONG),)), [hit(*numbers)]
-    ),
-    "terms": lambda numbers: matches(Terms(LONG, tuple(numbers)), {"n": [MODULUS, *numbers[:1]]}),
-    "COUNT(DISTINCT)": lambda numbers: Aggregate("COUNT", (lambda row: row[0],), True, 0).result(
-        [[number] for number in numbers], lambda value: value
-    ),
-}
-
-
-@pytest.mark.parametrize("search", SEARCHES)
-def test_numbers_of_one_hash_are_not_compared_with_each_other(search: str) -> None:
-    Compared.count = 0
-    SEARCHES[search](list(map(Compared, OF_ONE_HASH)))
-    assert Compared.count <= 2 * NUMBERS
-
-
-def test_groups_have_their_numbers_as_keys() -> None:
-    aggregations = collect(Inner((), (GroupByField("g", LONG, Inner(), 9),)), [hit(7, 7), hit(7, -1), hit()])
-    assert [(group.key, group.rows) for group in aggregations.groups[0]] == [(7, 2), (-1, 1)]
 
 
 SCALARS = st.one_of(
