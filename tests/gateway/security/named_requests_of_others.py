@@ -144,7 +144,8 @@ _IGNORE = messages.Condition(row_existence=messages.IGNORE)
 
 def of_table_store(table: str, has: Handles) -> Iterator[TableStoreGiven]:
     for name, said, members in _table_store_members(table, has):
-        yield name, said, TABLE_STORE_OPERATIONS[name].request(**members)
+        if name in TABLE_STORE_OPERATIONS:
+            yield name, said, TABLE_STORE_OPERATIONS[name].request(**members)
 
 
 def _table_store_members(table: str, has: Handles) -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -630,3 +630,8 @@ def test_a_sort_by_a_field_evaluates_its_first_terms_only(
         monkeypatch.setattr(searching, "MOST_EVALUATED", 20)
         token = tokens.encode(index_id, sort, order_key, b"", b"")
         assert len(table.search(match_all(), token=token, limit=3).rows) <= 3
+
+
+def test_a_new_table_has_no_search_indexes(service: TableStoreService) -> None:
+    service.create("new")
+    assert not service.call("ListSearchIndex", table_name="new").indices

@@ -258,6 +258,5 @@ def test_a_defined_column_of_an_index_stays(table: TableStoreService) -> None:
     table.call("DeleteDefinedColumn", table_name="t", columns=["n"])
 
 
-def test_there_are_no_search_indexes_and_no_time_series(table: TableStoreService) -> None:
-    assert not table.call("ListSearchIndex", table_name="t").indices
+def test_there_are_no_time_series(table: TableStoreService) -> None:
     assert not table.call("ListTimeseriesTable").table_metas
