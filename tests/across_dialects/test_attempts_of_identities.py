@@ -106,7 +106,7 @@ def apart() -> Iterator[Attempts]:
 
 
 def message_of(operation: str, **members: Any) -> Message:
-    return OPERATIONS[operation].request(**members)
+    return OPERATIONS[operation].request(**members) if operation in OPERATIONS else None
 
 
 def dynamodb_requests(table: str) -> dict[str, tuple[set[str], dict[str, Any]]]:
@@ -151,7 +151,7 @@ def tablestore_requests(table: str) -> dict[str, tuple[set[str], Message]]:
     }  # fmt: skip
     on = {"table_name": table}
     tunnel = tunnel_pb2.Tunnel(**on, tunnel_name="t", tunnel_type=tunnel_pb2.BaseData)
-    return {
+    requests = {
         "GetRow": ({"read"}, message_of("GetRow", **on, primary_key=row(ENTITY), max_versions=1)),
         "GetRange": ({"scan"}, message_of("GetRange", **on, **ranged)),
         "PutRow": ({"write"}, message_of("PutRow", **on, row=row(ENTITY, {"A": 1}), condition=condition)),
@@ -164,6 +164,7 @@ def tablestore_requests(table: str) -> dict[str, tuple[set[str], Message]]:
         "DeleteTable": ({"define"}, message_of("DeleteTable", **on)),
         "ListTable": ({"define"}, message_of("ListTable")),
     }
+    return {name: request for name, request in requests.items() if name in OPERATIONS}
 
 
 def azure_requests(table: str) -> dict[str, tuple[set[str], tuple[str, str, Any]]]:

@@ -109,6 +109,7 @@ BY_NAME: dict[str, Callable[[Instance, str], Any]] = {
         "Search", table_name=n, index_name="i", search_query=search_query(match_all())
     ),
 }
+BY_NAME = {name: asks for name, asks in BY_NAME.items() if name in OPERATIONS}
 WITHOUT_NAME = {"CreateTable", "ListTable", "ListTimeseriesTable", "CommitTransaction", "AbortTransaction"}
 BY_STREAM = {"DescribeStream", "GetShardIterator", "GetStreamRecord"}
 OF_SEARCH_INDEXES = {"ComputeSplits", "ParallelScan", "Search"} | {
