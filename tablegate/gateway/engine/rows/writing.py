@@ -161,6 +161,8 @@ class WriteBatch:
             for table_id in stale.tables:
                 self.store.catalog.cache.forget(table_id)
             self.answers = [errors.StaleTable() for _ in self.groups]
+        finally:
+            self._hooks.clear()  # a cycle of references would keep all rows until a garbage collection
 
     def _lock(self, session: Session) -> list[RowKey]:
         """Take the locks before those of rows. Return the rows of the groups that are left, in the order of locks."""
