@@ -142,7 +142,7 @@ class Dialect(Detection):
     batches: ClassVar[frozenset[str]] = frozenset()
     """Operations of several members, each of which may stay unprocessed (request_context.is_left_out)."""
     blocking_operations: ClassVar[Set[str]] = frozenset()
-    """Operations that can wait for other systems than the database, or whose modules are not imported yet
+    """Operations that can wait for other systems than the database, or with modules that are not imported yet
     (operation_table.py). The server runs them on a thread."""
     methods: ClassVar[frozenset[str]] = frozenset(
         {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}

@@ -1,4 +1,4 @@
-"""The whole SQL schema: the tables of all modules of the gateway whose names end in `_schema`."""
+"""The whole SQL schema: the tables of all modules of the gateway with names that end in `_schema`."""
 
 from __future__ import annotations
 

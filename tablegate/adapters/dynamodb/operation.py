@@ -39,8 +39,8 @@ class Operation:
     - `purpose`: the permissions that a caller needs.
     - `member_permissions`: permissions that members of the request need besides.
     - `rule`: the rule about several members of the input, or None.
-    - `refusal_of_body`: returns the error for a rejected request: (parsed body, body, error). None for operations whose
-      errors do not depend on the text of the body.
+    - `refusal_of_body`: returns the error for a rejected request: (parsed body, body, error). None if the errors
+      of the operation do not depend on the text of the body.
     - `may_block`: it may wait for something other than the database, so the server runs it on a thread.
     - `long_from_bytes`: length of the body from which a request can take long.
     - `billed_bytes`: bytes of members that no valid request exceeds. None if there is no such bound.

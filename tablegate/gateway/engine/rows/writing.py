@@ -125,7 +125,7 @@ class WriteBatch:
             self._features |= table.features
 
     def add_table(self, table: Table) -> None:
-        """Add a table whose rows the batch also writes."""
+        """Add a table, since the batch also writes rows of it."""
         self._parsed.append(table)
         self.tables[table.id] = table
         self._features |= table.features

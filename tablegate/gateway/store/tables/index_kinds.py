@@ -176,5 +176,5 @@ def defined_index(definition: Mapping[str, Any]) -> BaseIndex:
 
 
 def unknown_index(table: Table) -> UnknownIndex | None:
-    """Return an index of a table whose kind this server does not have, or None."""
+    """Return an index of a table that is of an unknown kind, or None."""
     return next((index for index in table.other_indexes if isinstance(index, UnknownIndex)), None)

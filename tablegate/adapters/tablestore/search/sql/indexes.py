@@ -73,7 +73,7 @@ class IndexSearches(Searches):
 
 @dataclass(frozen=True, slots=True)
 class IndexOfTable:
-    """A search index (`SearchedIndex`). `nearest`: the vector query of a SELECT, whose last column is the score."""
+    """A search index (`SearchedIndex`). `nearest`: the vector query of a SELECT. Its last column is then the score."""
 
     index: SearchIndex
     nearest: Nearest | None = None
