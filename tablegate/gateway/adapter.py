@@ -118,9 +118,9 @@ def dialects(gateway: Gateway) -> list[Dialect | UnloadedDialect]:
 
     All views on columns of indexes are registered, because background work reads tables of all dialects.
     """
+    register_views(gateway.engine, gateway.settings)
     found: list[Dialect | UnloadedDialect] = []
     for detection in _detections(gateway.settings):
-        gateway.engine.register_view(detection.name, detection.index_view)
         unloaded = UnloadedDialect(detection, partial(_new_dialect, detection.name, gateway))
         found.append(unloaded.load() if detection.loads_at_start(gateway.settings) else unloaded)
     return found
@@ -132,7 +132,7 @@ def table_describers(settings: Settings) -> dict[str, DescribeTable]:
 
 
 def register_views(engine: Engine, settings: Settings) -> None:
-    """Register the views of all dialects on the columns of their indexes, for work without a server."""
+    """Register the views of all dialects on the columns of their indexes. Work without a server needs them too."""
     for detection in _detections(settings):
         engine.register_view(detection.name, detection.index_view)
 

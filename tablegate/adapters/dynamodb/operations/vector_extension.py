@@ -54,7 +54,7 @@ def _consumed_members(writes: Iterable[tuple[Table, WriteOutcome]]) -> dict[str,
 
 
 def _item_bytes(table: Table, row: Row, size: int) -> int:
-    """Return the billed size of an item whose size in a plain table is `size`.
+    """Return the billed size of an item. `size`: its size in a table without vector indexes.
 
     An indexed vector counts as 32-bit numbers. Any list of the index's length counts as a vector.
     """
