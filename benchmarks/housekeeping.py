@@ -25,8 +25,7 @@ from benchmarks.contestants import Postgres, Workspace
 from benchmarks.processes import Tree
 from benchmarks.report import count, table
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.engine.background.pacing import BatchDone
-from tablegate.gateway.engine.background.scheduler import Batch
+from tablegate.gateway.engine.background.scheduler import Batch, BatchDone
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.table_commands import CreateTable, DropTable, NewIndex

@@ -35,19 +35,25 @@ from benchmarks import machine
 from benchmarks.contestants import Postgres, Workspace
 from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.engine.engine import Engine, EngineOptions
-from tablegate.gateway.engine.vectors import vector_support
+from tablegate.gateway.features.vectors import vector_store, vector_support
+from tablegate.gateway.features.vectors.vectors import (
+    Metric,
+    SearchVectors,
+    VectorEntry,
+    VectorIndex,
+    VectorMatch,
+    digest_of,
+    vector_indexes,
+)
 from tablegate.gateway.model.commands.table_commands import CreateTable
-from tablegate.gateway.model.commands.vector_commands import SearchVectors, VectorMatch
 from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.tables import Table
-from tablegate.gateway.model.tables.vector_indexes import VectorEntry, VectorIndex, vector_indexes
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value, decimal, text
-from tablegate.gateway.model.values.vectors import Metric, digest_of
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.store.opening.opening import open_database
-from tablegate.gateway.store.rows import rows, vectors
+from tablegate.gateway.store.rows import rows
 from tablegate.gateway.store.store import Store
 
 ROUNDS = 15
@@ -94,7 +100,7 @@ def filled(store: Store, engine: Engine, array: Array) -> Table:
                 session,
                 sorted(((table.id, entry.row) for entry in entries), key=lambda pair: pair[1].position),
             )
-            vectors.fill(session, vector_index.id, entries)
+            vector_store.fill(session, vector_index.id, entries)
     return table
 
 

@@ -31,8 +31,8 @@ import pytest
 from botocore.loaders import Loader
 from werkzeug.routing import Rule
 
-from tablegate.gateway.engine.background import job_runner
-from tablegate.gateway.engine.rows import page_budget
+from tablegate.gateway.engine.rows import page_builder
+from tablegate.gateway.features.jobs import job_runner
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.server import server as server_module
 from tablegate.gateway.store.opening.migrating import migrate
@@ -143,7 +143,7 @@ def _a_busy_machine_changes_no_answer() -> Iterator[None]:
     Tests of these limits set a clock.
     """
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(page_budget, "monotonic", time.process_time)
+        patched.setattr(page_builder, "monotonic", time.process_time)
         patched.setattr(job_runner, "_BATCH_WAIT_S", 60.0)
         yield
 
@@ -225,7 +225,7 @@ def clock_of_pages(monkeypatch: pytest.MonkeyPatch) -> Any:
         state.now += state.step
         return state.now
 
-    monkeypatch.setattr(page_budget, "monotonic", monotonic)
+    monkeypatch.setattr(page_builder, "monotonic", monotonic)
     return state
 
 

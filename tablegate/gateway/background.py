@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic, thread_time
 
-from tablegate.gateway.engine.background.pacing import CpuShare, pause_after
-from tablegate.gateway.engine.background.scheduler import TargetFailed, Work
+from tablegate.gateway.engine.background.scheduler import CpuShare, TargetFailed, Work, pause_after
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.errors import Busy, CommitUnknown
 from tablegate.gateway.observability import logs, metric_history, metrics

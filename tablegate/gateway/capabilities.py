@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from tablegate.gateway.engine.background import job_runner
-from tablegate.gateway.engine.backups import install as history
 from tablegate.gateway.engine.engine import Engine, EngineOptions
-from tablegate.gateway.engine.replication import replication
-from tablegate.gateway.engine.rows import local_transactions
-from tablegate.gateway.engine.search import install as search
-from tablegate.gateway.engine.streams import tunnels
-from tablegate.gateway.engine.vectors import vector_support
+from tablegate.gateway.features.global_tables import replication
+from tablegate.gateway.features.history import install as history
+from tablegate.gateway.features.jobs import job_runner
+from tablegate.gateway.features.local_transactions import local_transactions
+from tablegate.gateway.features.search import install as search
+from tablegate.gateway.features.tunnels import tunnel_engine
+from tablegate.gateway.features.vectors import vector_support
 from tablegate.gateway.store.opening.replicas import Standbys
 from tablegate.gateway.store.store import Store
 
@@ -20,7 +20,7 @@ CAPABILITIES = (
     local_transactions,
     replication,
     history,
-    tunnels,
+    tunnel_engine,
     search,
     vector_support,
     job_runner,

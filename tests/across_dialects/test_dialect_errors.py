@@ -13,7 +13,7 @@ from tablegate.adapters.dynamodb.wire import errors as dynamodb
 from tablegate.adapters.dynamodb.wire import gateway_errors
 from tablegate.adapters.dynamodb.wire import limits as dynamodb_limits
 from tablegate.adapters.tablestore.wire import errors as tablestore
-from tablegate.gateway.model.commands.write_groups import apply_group
+from tablegate.gateway.model.commands.row_commands import apply_group
 from tablegate.gateway.model.commands.writes import Edit, Write
 from tablegate.gateway.model.errors import GatewayError, NotInstalled, RowRuleViolated
 from tablegate.gateway.model.expressions.updates import Literal, SetTo

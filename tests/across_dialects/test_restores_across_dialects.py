@@ -27,7 +27,7 @@ from botocore.exceptions import ClientError
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.app import application_of
 from tablegate.gateway.engine.engine import Engine, run_with_retries
-from tablegate.gateway.model.commands.backup_commands import KeepHistory, ListBackups, RestoreTable
+from tablegate.gateway.features.history.backup_commands import KeepHistory, ListBackups, RestoreTable
 from tablegate.gateway.model.commands.row_commands import Read
 from tablegate.gateway.model.commands.table_commands import CreateTable, DropTable, FindTable
 from tablegate.gateway.model.errors import GatewayError

@@ -41,7 +41,7 @@ from tablegate.gateway.server.certificates import make_self_signed
 from tablegate.gateway.store.opening import migrating
 from tablegate.gateway.store.sql.checksums import checksum_of
 from tablegate.gateway.store.sql.databases import Database, NodeShards, TablePlacement
-from tablegate.gateway.store.sqlite import page_check
+from tablegate.gateway.store.sqlite import files
 from tablegate.gateway.store.sqlite.database import SQLITE_PAGE_BYTES
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.wiring import open_store
@@ -403,14 +403,14 @@ def test_a_page_of_noise_is_found_without_deep(
     assert examined(database_url, code=SOMETHING_FAILED)["pages"]["level"] == "failed"
     path.write_bytes(well)
     with pytest.raises(TimeoutError):
-        page_check.damaged_pages(path, -1, steps=1)
+        files.damaged_pages(path, -1, steps=1)
     monkeypatch.setattr(database, "damaged_pages", raising(TimeoutError()))
     [found] = findings_of(check, context)
     assert found.level is Severity.WARNING
     assert "did not end within 60 s: run `tablegate doctor --deep`" in found.text
     path.unlink()
     with pytest.raises(sqlite3.OperationalError):
-        page_check.damaged_pages(path, 1)
+        files.damaged_pages(path, 1)
     assert not path.exists()
 
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.model.commands.job_commands import StartJob
+from tablegate.gateway.features.jobs.job_commands import StartJob
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.wiring import connect, open_store
 from tests.support.object_places import BUCKET, FolderPlace

@@ -21,7 +21,7 @@ from benchmarks.background import fill
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.app import create_app
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.engine.background.job_runner import JobRunner
+from tablegate.gateway.features.jobs.job_runner import JobRunner
 from tablegate.gateway.model.commands.table_commands import CreateTable, FindTable, ListTables, NewIndex
 from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema

@@ -23,7 +23,7 @@ import pytest
 
 from tablegate.gateway.store.opening.opening import open_database
 from tablegate.gateway.store.sql.databases import DatabaseUnusable
-from tablegate.gateway.store.sqlite import backup
+from tablegate.gateway.store.sqlite import files
 from tests.support.loads import number, text
 from tests.support.raw_client import RawClient, Refused
 from tests.support.running import ROOT, Process
@@ -137,7 +137,7 @@ def test_a_copy_of_sqlite_under_load_has_all_that_was_acknowledged_before_its_en
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # In small pieces with rests between, so that checkpoints, and logs that begin anew, come in between.
-    monkeypatch.setattr(backup, "_PAGES_AT_ONCE", 16)
+    monkeypatch.setattr(files, "_PAGES_AT_ONCE", 16)
     source = tmp_path / "tablegate.sqlite"
     server = Process(tmp_path, "--dialects", "dynamodb")
     server.wait_until_ready()
@@ -148,7 +148,7 @@ def test_a_copy_of_sqlite_under_load_has_all_that_was_acknowledged_before_its_en
             while len(made) < 2 or time.monotonic() < until:
                 target = tmp_path / f"copy{len(made)}.sqlite"
                 began = time.time()
-                made.append((target, began, backup.back_up(source, target, _slowly)))
+                made.append((target, began, files.back_up(source, target, _slowly)))
     finally:
         server.kill()
     for target, began, moment in made[-8:]:
@@ -210,7 +210,7 @@ def test_a_file_that_is_there_is_not_overwritten(filled: Path, tmp_path: Path) -
 def test_a_file_that_appears_meanwhile_is_not_overwritten(filled: Path, tmp_path: Path) -> None:
     target = tmp_path / "copy.sqlite"
     with pytest.raises(DatabaseUnusable, match="not overwritten"):
-        backup.back_up(filled, target, lambda done, total: target.write_text("precious") and None)
+        files.back_up(filled, target, lambda done, total: target.write_text("precious") and None)
     assert target.read_text() == "precious"
     assert {path.name for path in tmp_path.iterdir()} == {"source.sqlite", "copy.sqlite"}
 
@@ -221,9 +221,9 @@ def test_a_copy_that_fails_leaves_nothing(
     def full(path: Path) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(backup, "_fsync", full)
+    monkeypatch.setattr(files, "_fsync", full)
     with pytest.raises(OSError, match="No space"):
-        backup.back_up(filled, tmp_path / "copy.sqlite", lambda done, total: None)
+        files.back_up(filled, tmp_path / "copy.sqlite", lambda done, total: None)
     assert [path.name for path in tmp_path.iterdir()] == ["source.sqlite"]
 
 
@@ -238,7 +238,7 @@ def test_what_is_in_the_log_alone_is_copied(filled: Path, tmp_path: Path) -> Non
             writer.execute("INSERT OR IGNORE INTO counters VALUES ('meanwhile', 0, 1)")
             writer.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
-        backup.back_up(filled, tmp_path / "copy.sqlite", write)
+        files.back_up(filled, tmp_path / "copy.sqlite", write)
     with contextlib.closing(sqlite3.connect(tmp_path / "copy.sqlite")) as copy:
         names = {name for (name,) in copy.execute("SELECT name FROM counters")}
     assert {"before", "meanwhile"} <= names
@@ -258,7 +258,7 @@ def test_a_log_that_begins_anew_while_pages_are_copied(filled: Path, tmp_path: P
             writer.execute("INSERT INTO counters VALUES (?, 0, 1)", (f"meanwhile {next(written)}",))
             assert wal.read_bytes()[:32] != header
 
-        backup.back_up(filled, tmp_path / "copy.sqlite", write)
+        files.back_up(filled, tmp_path / "copy.sqlite", write)
     with contextlib.closing(sqlite3.connect(tmp_path / "copy.sqlite")) as copy:
         names = {name for (name,) in copy.execute("SELECT name FROM counters")}
     assert sum(name.startswith("before") for name in names) == 2000
@@ -268,7 +268,7 @@ def test_a_log_that_begins_anew_while_pages_are_copied(filled: Path, tmp_path: P
 def test_what_is_written_just_before_writers_are_held_up(
     filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy_what_is_new = backup._copy_new_frames
+    copy_what_is_new = files._copy_new_frames
     with contextlib.closing(sqlite3.connect(filled, isolation_level=None, timeout=0)) as writer:
         writer.execute("PRAGMA journal_mode = WAL")
         refused = []
@@ -281,8 +281,8 @@ def test_what_is_written_just_before_writers_are_held_up(
                 refused.append(error)
             return copied
 
-        monkeypatch.setattr(backup, "_copy_new_frames", copy_and_write)
-        backup.back_up(filled, tmp_path / "copy.sqlite", lambda done, total: None)
+        monkeypatch.setattr(files, "_copy_new_frames", copy_and_write)
+        files.back_up(filled, tmp_path / "copy.sqlite", lambda done, total: None)
     assert len(refused) == 1
     with contextlib.closing(sqlite3.connect(tmp_path / "copy.sqlite")) as copy:
         assert copy.execute("SELECT 1 FROM counters WHERE name = 'late 0'").fetchall() == [(1,)]
@@ -292,7 +292,7 @@ def test_a_log_with_what_is_left_of_a_longer_one_behind_its_end(
     filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A log that begins anew is not cut: new frames come in place of old ones, and the file does not grow."""
-    copy_what_is_new = backup._copy_new_frames
+    copy_what_is_new = files._copy_new_frames
     with contextlib.closing(sqlite3.connect(filled, isolation_level=None, timeout=0)) as writer:
         writer.execute("PRAGMA journal_mode = WAL")
         writer.execute("PRAGMA wal_autocheckpoint = 0")
@@ -310,10 +310,10 @@ def test_a_log_with_what_is_left_of_a_longer_one_behind_its_end(
                 late.append(f"late {len(late)}")
             return copied
 
-        monkeypatch.setattr(backup, "_FINAL_COPY_BYTES", -1)
-        monkeypatch.setattr(backup, "_MAX_PASSES", 5)
-        monkeypatch.setattr(backup, "_copy_new_frames", copy_and_write)
-        backup.back_up(filled, tmp_path / "copy.sqlite", lambda done, total: None)
+        monkeypatch.setattr(files, "_FINAL_COPY_BYTES", -1)
+        monkeypatch.setattr(files, "_MAX_PASSES", 5)
+        monkeypatch.setattr(files, "_copy_new_frames", copy_and_write)
+        files.back_up(filled, tmp_path / "copy.sqlite", lambda done, total: None)
         assert Path(f"{filled}-wal").stat().st_size == size
     assert len(late) >= 5
     with contextlib.closing(sqlite3.connect(tmp_path / "copy.sqlite")) as copy:
@@ -352,12 +352,12 @@ def test_which_frames_are_taken(tmp_path: Path, frames: str, of_a_busy_log: int,
     with (tmp_path / "copied").open("w+b") as copied:
         for length in (0, len(made) // 2, len(made)):
             log.write_bytes(header + b"".join(made[:length]))
-            backup._copy_new_frames(log, copied, is_quiet=False)
+            files._copy_new_frames(log, copied, is_quiet=False)
             copied.seek(0)
             assert copied.read()[32:] in b"".join(made[:length])
         copied.seek(0)
         assert copied.read() == header + b"".join(made[:of_a_busy_log])
-        backup._copy_new_frames(log, copied, is_quiet=True)
+        files._copy_new_frames(log, copied, is_quiet=True)
         copied.seek(0)
         assert copied.read() == header + b"".join(made[:of_a_quiet_one])
 

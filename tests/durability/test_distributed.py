@@ -34,8 +34,8 @@ from tablegate.gateway.model.tables.changes import Change, ChangePage
 from tablegate.gateway.model.tables.pages import PageLimits
 from tablegate.gateway.model.tables.tables import Rules, StreamRule, Table
 from tablegate.gateway.model.values.values import decimal
-from tablegate.gateway.store.accounts import audit_events, grants, quotas
-from tablegate.gateway.store.accounts.grants import StoredGrant
+from tablegate.gateway.store import accounts
+from tablegate.gateway.store.accounts import StoredGrant
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.store.opening.opening import open_database, placement_of
 from tablegate.gateway.store.postgresql.distributed import database
@@ -372,21 +372,21 @@ def test_what_is_on_every_node_is_written_at_a_worker_and_read_at_the_coordinato
 ) -> None:
     there, here = (Store(open_database(url)) for url in urls)
     with here.write() as session:
-        grants.save(session, StoredGrant("g", "somebody", "short", "read things", 1))
-        quotas.save(session, "somebody", "{}", 1)
-        quotas.save_demand(session, "somebody", "this process", "{}", 1)
-        audit_events.add(session, 1, "event", "{}")
+        accounts.save_grant(session, StoredGrant("g", "somebody", "short", "read things", 1))
+        accounts.save_quota(session, "somebody", "{}", 1)
+        accounts.save_demand(session, "somebody", "this process", "{}", 1)
+        accounts.add_audit_lines(session, 1, "event", "{}")
     with there.read() as session:
-        assert [grant.id for grant in grants.all_of(session)] == ["g"]
-        assert [quota[0] for quota in quotas.all_of(session)] == ["somebody"]
-        assert len(quotas.demands(session, 0)) == 1
+        assert [grant.id for grant in accounts.all_grants(session)] == ["g"]
+        assert [quota[0] for quota in accounts.all_quotas(session)] == ["somebody"]
+        assert len(accounts.demands(session, 0)) == 1
     with there.write() as session:
-        assert audit_events.trim(session, 2, 10) == 1
-        grants.remove(session, "g")
-        quotas.remove(session, "somebody")
-        quotas.forget_demands(session, 2)
+        assert accounts.trim_audit_lines(session, 2, 10) == 1
+        accounts.remove_grant(session, "g")
+        accounts.remove_quota(session, "somebody")
+        accounts.forget_demands(session, 2)
     with here.read() as session:
-        assert not grants.all_of(session) and not quotas.all_of(session)
+        assert not accounts.all_grants(session) and not accounts.all_quotas(session)
     for store in (there, here):
         store.close()
 

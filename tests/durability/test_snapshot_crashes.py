@@ -19,8 +19,8 @@ import requests
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.control import snapshots
 from tablegate.gateway.control.answers import run
-from tablegate.gateway.model.commands.snapshot_commands import ListNamespaces
-from tablegate.gateway.model.tables.namespaces import SNAPSHOTS
+from tablegate.gateway.features.history.backup_commands import ListNamespaces
+from tablegate.gateway.model.tables.tables import SNAPSHOTS
 from tablegate.gateway.wiring import connect, open_store
 from tests.support.raw_client import RawClient
 from tests.support.running import Process

@@ -18,16 +18,10 @@ from tablegate.gateway.__main__ import main
 from tablegate.gateway.command_line.audited import OWN_LINES, READING
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.features.history import backup_commands
+from tablegate.gateway.features.jobs import job_commands
 from tablegate.gateway.model.authorization.quotas import Quota
-from tablegate.gateway.model.commands import (
-    account_commands,
-    backup_commands,
-    job_commands,
-    row_commands,
-    snapshot_commands,
-    stream_commands,
-    table_commands,
-)
+from tablegate.gateway.model.commands import row_commands, stream_commands, table_commands
 from tablegate.gateway.security.gate import run_one
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.wiring import connect
@@ -148,17 +142,17 @@ def _put_objects(folder: Path) -> None:
 LOOKING = {
     table_commands.FindTable,
     table_commands.ListTables,
-    snapshot_commands.ListNamespaces,
+    backup_commands.ListNamespaces,
     backup_commands.ListBackups,
     job_commands.ListJobs,
     job_commands.ListUnfinishedJobs,
     stream_commands.ListStreams,
     stream_commands.ListShards,
     table_commands.CountRows,
-    snapshot_commands.DescribeTables,
+    backup_commands.DescribeTables,
     row_commands.Read,
     row_commands.Get,
-    account_commands.GetProperties,
+    table_commands.GetProperties,
     stream_commands.ListFollowers,
 }
 """Commands of the engine that change nothing."""

@@ -116,7 +116,7 @@ def test_the_scheduler_imports_no_work() -> None:
 
     def may_import(imported: str) -> bool:
         layers = (
-            "gateway.engine.background.pacing",
+            "gateway.engine.background.scheduler",
             "gateway.store.sql",
             "gateway.store.store",
             "gateway.model.errors",
@@ -132,9 +132,9 @@ def test_numpy_is_for_vector_searches() -> None:
 
     Searches load it (gateway/engine/rows/reading.py). The module that builds graphs loads usearch.
     """
-    graphs = "gateway.engine.vectors.vector_graphs"
-    may = ("gateway.engine.vectors.exact_search", graphs, "gateway.engine.vectors.index_images")
-    at_need = (*may, "gateway.engine.vectors.searching")
+    graphs = "gateway.features.vectors.vector_graphs"
+    may = ("gateway.features.vectors.exact_search", graphs, "gateway.features.vectors.index_images")
+    at_need = (*may, "gateway.features.vectors.vector_search")
     assert excesses(set(FILES) - {graphs}, lambda imported: not within(imported, "usearch")) == []
     assert excesses(set(FILES) - {*may}, lambda imported: not within(imported, "numpy")) == []
     for module in FILES:
@@ -156,18 +156,18 @@ CORE_COMMANDS = {
 }  # fmt: skip
 # The other modules of capabilities, and their folders.
 CAPABILITY_MODULES = (
-    "gateway.engine.background.job_runner", "gateway.engine.backups", "gateway.engine.replication",
-    "gateway.engine.rows.local_transactions", "gateway.engine.search", "gateway.engine.streams.tunnels",
-    "gateway.engine.tables.table_copies", "gateway.engine.vectors", "gateway.model.search",
-    "gateway.model.tables.backups", "gateway.model.tables.jobs",
-    "gateway.model.tables.tunnels", "gateway.model.tables.vector_indexes", "gateway.model.values.vectors",
-    "gateway.store.jobs", "gateway.store.jobs_schema",
-    "gateway.store.rows.tombstones", "gateway.store.rows.tombstones_schema", "gateway.store.rows.vectors",
-    "gateway.store.rows.vectors_schema", "gateway.store.search", "gateway.store.sql.search_schema",
-    "gateway.store.streams.tunnels", "gateway.store.streams.tunnels_schema", "gateway.store.tables.backup_files",
-    "gateway.store.tables.backups", "gateway.store.tables.copies", "gateway.store.tables.history",
-    "gateway.store.tables.history_schema", "gateway.store.transactions.local_transactions",
-    "gateway.store.transactions.local_transactions_schema",
+    "gateway.features.jobs.job_runner", "gateway.features.history", "gateway.features.global_tables",
+    "gateway.features.local_transactions.local_transactions", "gateway.features.search", "gateway.features.tunnels.tunnel_engine",
+    "gateway.features.history.table_copies", "gateway.features.vectors", "gateway.features.search",
+    "gateway.features.history.backup_commands", "gateway.features.jobs.job_commands",
+    "gateway.features.tunnels.tunnels", "gateway.features.vectors.vectors", "gateway.features.vectors.vectors",
+    "gateway.features.jobs.job_store", "gateway.features.jobs.job_store",
+    "gateway.features.global_tables.tombstone_store", "gateway.features.global_tables.tombstone_store", "gateway.features.vectors.vector_store",
+    "gateway.features.vectors.vector_store", "gateway.features.search", "gateway.features.search.search_index_store",
+    "gateway.features.tunnels.tunnel_store", "gateway.features.tunnels.tunnel_store", "gateway.store.tables.backup_files",
+    "gateway.features.history.backup_store", "gateway.features.history.copy_store", "gateway.features.history.history_store",
+    "gateway.features.history.history_store", "gateway.features.local_transactions.local_transaction_store",
+    "gateway.features.local_transactions.local_transaction_store",
 )  # fmt: skip
 
 
@@ -217,8 +217,8 @@ def test_common_modules_of_dynamodb_import_no_capability() -> None:
     """They call extensions of tables and counters of keys. Only capabilities.py names these (issue 47)."""
     owners = (
         *DYNAMODB_CAPABILITIES,
-        "gateway.model.commands.vector_commands",
-        "gateway.model.commands.replica_commands",
+        "gateway.features.vectors.vectors",
+        "gateway.features.global_tables.replica_commands",
         *(module for module in CAPABILITY_MODULES if "vectors" in module or "vector_indexes" in module),
     )
 
@@ -233,8 +233,8 @@ def test_common_modules_of_dynamodb_import_no_capability() -> None:
 OF_TABLE_STORE: dict[str, tuple[tuple[str, ...], set[str]]] = {
     "search": (
         (
-            "gateway.console.search_pages", "gateway.engine.search", "gateway.model.commands.search_commands",
-            "gateway.model.search", "gateway.store.search", "gateway.store.sql.search_schema",
+            "gateway.console.search_pages", "gateway.features.search", "gateway.features.search.search_commands",
+            "gateway.features.search", "gateway.features.search", "gateway.features.search.search_index_store",
             "adapters.tablestore.search",
         ),
         set(),
@@ -244,8 +244,8 @@ OF_TABLE_STORE: dict[str, tuple[tuple[str, ...], set[str]]] = {
     "streams": (("adapters.tablestore.streams",), set()),
     "tunnels": (
         (
-            "gateway.engine.streams.tunnels", "gateway.model.commands.tunnel_commands", "gateway.model.tables.tunnels",
-            "gateway.store.streams.tunnels", "gateway.store.streams.tunnels_schema", "adapters.tablestore.tunnels",
+            "gateway.features.tunnels.tunnel_engine", "gateway.features.tunnels.tunnel_commands", "gateway.features.tunnels.tunnels",
+            "gateway.features.tunnels.tunnel_store", "gateway.features.tunnels.tunnel_store", "adapters.tablestore.tunnels",
         ),
         {"streams"},
     ),

@@ -28,7 +28,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.console.charts import BOUNDS, bucket
-from tablegate.gateway.model.commands.job_commands import StartJob
+from tablegate.gateway.features.jobs.job_commands import StartJob
 from tablegate.gateway.observability import audit, metric_history
 from tablegate.gateway.observability.metric_history import DAY_S, FINE_S, Counter, MetricHistory
 from tablegate.gateway.security.grant_store import WrittenGrant

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tablegate.gateway.engine.background.job_runner import JobRunner
 from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.features.jobs.job_runner import JobRunner
 
 
 def runner_of(engine: Engine) -> JobRunner:

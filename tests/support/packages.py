@@ -93,8 +93,8 @@ MODULES_OF_EXTRAS = {
     "parquet": ("transfer.endpoints.files.parquet_columns",),
     "ion": ("adapters.dynamodb.export_files.ion_values",),
     "otel": ("gateway.observability.telemetry",),
-    "chinese": ("gateway.model.search.chinese",),
-    "vectors": ("gateway.engine.vectors.exact_search", "gateway.engine.vectors.vector_graphs"),
+    "chinese": ("gateway.features.search.analysis",),
+    "vectors": ("gateway.features.vectors.exact_search", "gateway.features.vectors.vector_graphs"),
     "traffic": ("transfer.traffic.services",),
     "mcp": ("gateway.command_line.mcp_tools",),
 }  # fmt: skip

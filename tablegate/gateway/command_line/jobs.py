@@ -12,7 +12,7 @@ from tablegate.gateway.command_line.flags import AUDIT_SETTINGS, DATABASE_SETTIN
 from tablegate.gateway.command_line.help_sections import SectionedGroup
 from tablegate.gateway.command_line.opening import opened_database
 from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.features.jobs.job_commands import Job
 
 
 @click.group(cls=SectionedGroup)
@@ -48,7 +48,7 @@ def jobs_cancel(settings: Settings, job_id: int) -> None:
 
     A running server ends the job before it works on other jobs. An import gets the state CANCELLED, and its table has
     the items imported so far. An export gets the state FAILED with the code Cancelled."""
-    from tablegate.gateway.model.commands.job_commands import CancelJob
+    from tablegate.gateway.features.jobs.job_commands import CancelJob
     from tablegate.gateway.model.errors import GatewayError
     from tablegate.gateway.security import gate
 
@@ -64,7 +64,7 @@ def jobs_cancel(settings: Settings, job_id: int) -> None:
 
 
 def _unfinished(opened: Any, job_id: int | None = None) -> list[Job]:
-    from tablegate.gateway.model.commands.job_commands import ListUnfinishedJobs
+    from tablegate.gateway.features.jobs.job_commands import ListUnfinishedJobs
     from tablegate.gateway.security import gate
 
     return gate.run_one(opened.engine, ListUnfinishedJobs(job_id), None)

@@ -42,7 +42,7 @@ def migrate(settings: Settings, check: bool) -> None:
 
 
 def _print_plan(settings: Settings) -> None:
-    from tablegate.gateway.store.opening.migration_plan import plan
+    from tablegate.gateway.store.opening.migrating import plan_migration
     from tablegate.gateway.wiring import connect
 
     shown, path = without_password(settings.database), settings.database_path
@@ -51,7 +51,7 @@ def _print_plan(settings: Settings) -> None:
         return
     with one_line_errors():
         database = connect(settings)
-        planned = plan(database)
+        planned = plan_migration(database)
         database.close()
     if not planned.steps:
         click.echo(f"{shown}: up to date")

@@ -15,7 +15,7 @@ from tablegate.gateway.command_line.distributing import list_placement
 from tablegate.gateway.command_line.flags import with_settings
 from tablegate.gateway.command_line.help_sections import SectionedGroup
 from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.model.tables.backups import RECOVERY_DAYS
+from tablegate.gateway.features.history.backup_commands import RECOVERY_DAYS
 from tablegate.gateway.security.credentials import SHARED_NAMESPACE
 
 _NAMESPACE = click.option(

@@ -13,7 +13,7 @@ from tablegate.gateway.console.pages import Pages, Route
 from tablegate.gateway.console.rendering import render
 from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.features.jobs.job_commands import Job
 
 if TYPE_CHECKING:
     from tablegate.gateway.control.administration import Administration

@@ -9,16 +9,15 @@ from typing import Any, NamedTuple, cast
 from tablegate.gateway.console.searches import BadSearch
 from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.features.history.backup_commands import ListNamespaces
+from tablegate.gateway.features.jobs.job_commands import CancelJob, Job, ListJobs, ListUnfinishedJobs
 from tablegate.gateway.model.authorization.authorizations import NamedResource
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 from tablegate.gateway.model.commands import stream_commands
-from tablegate.gateway.model.commands.job_commands import CancelJob, ListJobs, ListUnfinishedJobs
 from tablegate.gateway.model.commands.row_commands import Get
-from tablegate.gateway.model.commands.snapshot_commands import ListNamespaces
 from tablegate.gateway.model.commands.table_commands import CountRows, FindTable, ListTables, TableStatistics
 from tablegate.gateway.model.errors import GatewayError, TableMissing
 from tablegate.gateway.model.tables.changes import Change, Latest, Oldest, Stream
-from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Row

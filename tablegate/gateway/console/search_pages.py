@@ -14,18 +14,18 @@ from tablegate.gateway.console.rendering import address, refusal, render, server
 from tablegate.gateway.console.row_tables import row_table
 from tablegate.gateway.console.searches import BadSearch
 from tablegate.gateway.console.sign_in import ConsoleUser
-from tablegate.gateway.model.authorization.permissions import Channel, Permission, Purpose
-from tablegate.gateway.model.commands.search_commands import ListSearchIndexes, SearchPage, SearchRows
-from tablegate.gateway.model.errors import IndexMissing, LimitExceeded, NotInstalled, NotPermitted
-from tablegate.gateway.model.search.index_search import (
+from tablegate.gateway.features.search.index_search import (
     CODES,
     COMPARISONS,
     Comparison,
     IndexCondition,
     IndexSearch,
 )
-from tablegate.gateway.model.search.ordering import UNSORTED
-from tablegate.gateway.model.search.schema import SearchField, SearchIndex
+from tablegate.gateway.features.search.ordering import UNSORTED
+from tablegate.gateway.features.search.schema import SearchField, SearchIndex
+from tablegate.gateway.features.search.search_commands import ListSearchIndexes, SearchPage, SearchRows
+from tablegate.gateway.model.authorization.permissions import Channel, Permission, Purpose
+from tablegate.gateway.model.errors import IndexMissing, LimitExceeded, NotInstalled, NotPermitted
 from tablegate.gateway.model.tables.tables import Table
 
 SEARCHING = Purpose((Permission.SCAN,), Channel.SEARCH_INDEX)

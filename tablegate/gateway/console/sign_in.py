@@ -21,7 +21,7 @@ from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.authorization.authorizations import Authorization, RequestSource
 from tablegate.gateway.model.authorization.quotas import covers
-from tablegate.gateway.model.tables.namespaces import is_reserved
+from tablegate.gateway.model.tables.tables import is_reserved_namespace
 from tablegate.gateway.security.credentials import ANY_PLACE, SHARED_NAMESPACE, Credential, Scheme
 from tablegate.gateway.security.identities import ENTRA, ENTRA_SCHEME, Identity
 from tablegate.gateway.security.sessions import Sessions
@@ -48,7 +48,7 @@ class ConsoleUser:
 
     def sees(self, namespace: str) -> bool:
         """True if the tables of a namespace are among the visitor's."""
-        if is_reserved(namespace):
+        if is_reserved_namespace(namespace):
             return False
         return self.scope is None or (bool(self.scope) and covers(self.scope, namespace))
 

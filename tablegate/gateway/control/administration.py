@@ -23,8 +23,7 @@ from tablegate.gateway.control.table_administration import TableAdministration
 from tablegate.gateway.dialect import DescribeTable
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.authorization.quotas import RATES, Quota, credential_owner, namespace_owner
-from tablegate.gateway.model.tables.namespaces import is_reserved
-from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.tables.tables import Table, is_reserved_namespace
 from tablegate.gateway.observability import audit
 from tablegate.gateway.observability.audit_sinks import newest_lines
 from tablegate.gateway.security.credential_store import BadCredential, CredentialStore, new_secret
@@ -32,7 +31,7 @@ from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import ALL, WrittenGrant
 from tablegate.gateway.security.identities import ROLE
 from tablegate.gateway.security.secret_cipher import WrongKey
-from tablegate.gateway.store.accounts import quotas as quota_rows
+from tablegate.gateway.store import accounts as quota_rows
 from tablegate.gateway.store.sql import progress
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
@@ -105,7 +104,9 @@ class Administration:
 
     def _tables(self) -> list[Table]:
         with self._store.read() as session:
-            return [each for each in self._store.catalog.all(session) if not is_reserved(each.namespace)]
+            return [
+                each for each in self._store.catalog.all(session) if not is_reserved_namespace(each.namespace)
+            ]
 
     def unfinished_work(self) -> list[dict[str, Any]]:
         """Return the unfinished background work: its kind, the table or index, and the rows done and left."""
@@ -216,7 +217,7 @@ class Administration:
             return {
                 "quotas": [
                     {"owner": owner, "document": document}
-                    for owner, document, _ in quota_rows.all_of(session)
+                    for owner, document, _ in quota_rows.all_quotas(session)
                 ]
             }
 
@@ -237,14 +238,14 @@ class Administration:
             )
         owner, document = _owner(members), Quota(**limits).document()
         with self._store.write() as session:
-            quota_rows.save(session, owner, document, time.time_ns() // 1_000_000)
+            quota_rows.save_quota(session, owner, document, time.time_ns() // 1_000_000)
         audit.record("quota set", owner=owner, quota=document)
         return {"owner": owner, "document": document}
 
     def _remove_quota(self, given: dict[str, Any]) -> dict[str, Any]:
         owner = _owner(members_of(given, scheme=str, access_id=str, namespace=str))
         with self._store.write() as session:
-            if not quota_rows.remove(session, owner):
+            if not quota_rows.remove_quota(session, owner):
                 raise OperationRejected(404, f"{owner} has no quota. `tablegate quotas list` lists all.")
         audit.record("quota removed", owner=owner)
         return {"owner": owner}

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from tablegate.gateway.dialect import Dialect
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.commands.command import Command
-from tablegate.gateway.model.tables.namespaces import is_reserved
+from tablegate.gateway.model.tables.tables import is_reserved_namespace
 from tablegate.gateway.security.gate import run_one
 
 R = TypeVar("R")
@@ -88,7 +88,7 @@ def names_of(value: Any, member: str) -> frozenset[str] | None:
 def namespace_of(given: dict[str, Any]) -> str | None:
     """Return the `namespace` of a document, or None. Raises BadRequest for a reserved one."""
     namespace: str | None = given.get("namespace")
-    if namespace is not None and (not namespace or is_reserved(namespace)):
+    if namespace is not None and (not namespace or is_reserved_namespace(namespace)):
         raise BadRequest("namespace must be the namespace of tables, for example aws/000000000000/us-east-1")
     return namespace
 

@@ -25,13 +25,12 @@ from tablegate.gateway.control import archive_reading
 from tablegate.gateway.control.answers import BadRequest, OperationRejected, only, run
 from tablegate.gateway.control.archive_reading import MANIFEST, OpenFile, opened
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model.commands import snapshot_commands
+from tablegate.gateway.features.history import backup_commands
 from tablegate.gateway.model.commands.row_commands import Read
 from tablegate.gateway.model.errors import InvalidInput, TableExists
 from tablegate.gateway.model.expressions.ranges import EVERYTHING
-from tablegate.gateway.model.tables.namespaces import SNAPSHOTS, is_reserved
 from tablegate.gateway.model.tables.pages import PageLimits
-from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.tables.tables import SNAPSHOTS, Table, is_reserved_namespace
 from tablegate.gateway.model.values.json_texts import has_at_most
 from tablegate.gateway.model.values.row_lines import LINE_NODES, UnreadableFile, lines_of, read_row, row_line
 
@@ -71,7 +70,7 @@ def _write_tables(
     facts = {name: value for name, value in known.items() if name != "tables"}
     manifest.write(orjson.dumps({"tablegate": FORMAT, "version": VERSION, **facts})[:-1] + b',"tables":[')
     for namespace in known["namespaces"]:
-        for table, definition in run(engine, snapshot_commands.DescribeTables(place + namespace)):
+        for table, definition in run(engine, backup_commands.DescribeTables(place + namespace)):
             name = f"{len(names)}.jsonl"
             rows, digest = _write_rows(engine, table, folder / name)
             described = {"file": name, "namespace": namespace, "definition": definition}
@@ -135,7 +134,7 @@ def read(engine: Engine, open_file: OpenFile) -> tuple[dict[str, Any], str]:
             _read_tables(engine, open_file, making, known["namespaces"])
             return known, making
     except BaseException:
-        run(engine, snapshot_commands.CopyTables((), making))
+        run(engine, backup_commands.CopyTables((), making))
         raise
 
 
@@ -163,7 +162,9 @@ def _checked(manifest: dict[str, Any]) -> dict[str, Any]:
     known = {name: manifest[name] for name in ("saved_at_ms", "namespaces", "whole", "tables")}
     only(known, saved_at_ms=int, namespaces=list, whole=bool, tables=int)
     del known["tables"]
-    if not all(isinstance(each, str) and each and not is_reserved(each) for each in known["namespaces"]):
+    if not all(
+        isinstance(each, str) and each and not is_reserved_namespace(each) for each in known["namespaces"]
+    ):
         raise BadRequest("the snapshot is damaged: a namespace is reserved")
     return known
 
@@ -184,13 +185,13 @@ def _read_tables(engine: Engine, open_file: OpenFile, making: str, namespaces: l
 
 def _restore(engine: Engine, making: str, described: dict[str, Any], file: IO[bytes]) -> None:
     table = run(
-        engine, snapshot_commands.ImportDefinition(making + described["namespace"], described["definition"])
+        engine, backup_commands.ImportDefinition(making + described["namespace"], described["definition"])
     )
     count, digest = 0, hashlib.sha256()
     for lines in _batches(file):
         for line in lines:
             digest.update(line)
-        run(engine, snapshot_commands.ImportRows(table, [read_row(line, table.key_schema) for line in lines]))
+        run(engine, backup_commands.ImportRows(table, [read_row(line, table.key_schema) for line in lines]))
         count += len(lines)
     if (count, digest.hexdigest()) != (described["rows"], described["sha256"]):
         raise BadRequest(f"{described['file']} is not what was written: its checksum is wrong")

@@ -13,7 +13,7 @@ from tablegate.gateway.control.answers import (
     run,
 )
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model.commands.snapshot_commands import ResetTables
+from tablegate.gateway.features.history.backup_commands import ResetTables
 from tablegate.gateway.model.errors import TableMissing
 
 MODES = ("tables", "rows")

@@ -24,10 +24,10 @@ from tablegate.gateway.control.answers import (
 )
 from tablegate.gateway.control.archive_reading import OpenFile
 from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.features.history.backup_commands import CopyTables, DocumentChange, ListNamespaces
 from tablegate.gateway.http import Reply
-from tablegate.gateway.model.commands.account_commands import GetProperties, PutProperties
-from tablegate.gateway.model.commands.snapshot_commands import CopyTables, DocumentChange, ListNamespaces
-from tablegate.gateway.model.tables.namespaces import SNAPSHOTS, is_reserved
+from tablegate.gateway.model.commands.table_commands import GetProperties, PutProperties
+from tablegate.gateway.model.tables.tables import SNAPSHOTS, is_reserved_namespace
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _START = ".start"  # not a valid name for callers
@@ -52,7 +52,7 @@ def save(engine: Engine, given: dict[str, Any], now_ms: int) -> dict[str, Any]:
     name = members.get("name", "")
     _check_name(name)
     namespace = namespace_of(members)
-    present = [found for found in run(engine, ListNamespaces()) if not is_reserved(found)]
+    present = [found for found in run(engine, ListNamespaces()) if not is_reserved_namespace(found)]
     namespaces = present if namespace is None else [namespace]
     copies = tuple((each, _place(name, each)) for each in namespaces)
     known = {"saved_at_ms": now_ms, "namespaces": namespaces, "whole": namespace is None}
@@ -68,7 +68,7 @@ def load(engine: Engine, name: str) -> dict[str, Any]:
     known = _known(engine, name)
     namespaces = set(known["namespaces"])
     if known["whole"]:
-        namespaces |= {each for each in run(engine, ListNamespaces()) if not is_reserved(each)}
+        namespaces |= {each for each in run(engine, ListNamespaces()) if not is_reserved_namespace(each)}
     copies = tuple((_place(name, each), each) for each in sorted(namespaces))
     return {"name": name, "tables": run(engine, CopyTables(copies))}
 

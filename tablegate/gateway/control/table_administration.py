@@ -18,19 +18,19 @@ from tablegate.gateway.control.answers import (
     run,
 )
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model import errors
-from tablegate.gateway.model.commands.backup_commands import (
+from tablegate.gateway.features.history.backup_commands import (
+    RECOVERY_DAYS,
+    Backup,
     CreateBackup,
     DeleteBackup,
     KeepHistory,
     ListBackups,
     RestoreTable,
 )
+from tablegate.gateway.model import errors
 from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.commands.table_commands import CountRows, CreateTable, FindTable
-from tablegate.gateway.model.tables.backups import RECOVERY_DAYS, Backup
-from tablegate.gateway.model.tables.namespaces import is_reserved
-from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.tables.tables import Table, is_reserved_namespace
 from tablegate.gateway.security.credentials import SHARED_NAMESPACE
 
 # That of DynamoDB and Table Store, the longest of the three services.
@@ -172,7 +172,7 @@ def _not_retained(error: errors.TimeNotRetained) -> str:
 
 def _namespace(members: dict[str, Any]) -> str:
     namespace = str(members.get("namespace", SHARED_NAMESPACE))
-    if is_reserved(namespace):
+    if is_reserved_namespace(namespace):
         raise BadRequest(f"the namespace {namespace} is reserved")
     return namespace
 

@@ -13,7 +13,7 @@ from tablegate.gateway.configuration.settings import BadSetting, Settings
 from tablegate.gateway.doctor.findings import CheckContext, CheckResult, Severity
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.secret_cipher import LEAST_KEY_CHARACTERS, find_key
-from tablegate.gateway.store.accounts import credentials
+from tablegate.gateway.store import accounts
 from tablegate.gateway.store.opening.migrating import revision_of
 from tablegate.gateway.store.store import Store
 
@@ -90,7 +90,7 @@ def secret_key(context: CheckContext) -> Iterator[CheckResult]:
         return
     store = Store(context.database)
     with store.read() as session:
-        number = len(credentials.all_of(session))
+        number = len(accounts.all_credentials(session))
     facts = {"credentials": number}
     if not number:
         is_closed = context.settings.auth == "strict" and context.settings.credentials_file is None

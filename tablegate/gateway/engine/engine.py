@@ -26,9 +26,9 @@ from tablegate.gateway.model.commands import row_commands, table_commands
 from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.tables.indexes import IndexView
 from tablegate.gateway.store.opening.replicas import Standbys
+from tablegate.gateway.store.rows import idempotency_tokens
 from tablegate.gateway.store.store import Store
-from tablegate.gateway.store.tables.table_hooks import TableHook
-from tablegate.gateway.store.transactions import tokens
+from tablegate.gateway.store.tables.catalog import TableHook
 
 log = logging.getLogger(__name__)
 
@@ -224,7 +224,7 @@ class Engine:
         refused again."""
         self._store.database.check_files()
         if self._store.database.refuses_writes:
-            tokens.probe(self._store.write)
+            idempotency_tokens.probe(self._store.write)
             self._store.database.refuses_writes = ""
 
     def table_names(self) -> frozenset[str]:

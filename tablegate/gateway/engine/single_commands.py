@@ -12,22 +12,22 @@ from tablegate.gateway.engine.tables import row_counting
 from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.engine.transactions import Transactions
 from tablegate.gateway.model.commands import table_commands
-from tablegate.gateway.model.commands.account_commands import GetProperties, PutProperties
 from tablegate.gateway.model.commands.command import Command
+from tablegate.gateway.model.commands.table_commands import GetProperties, PutProperties
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.store import accounts
 from tablegate.gateway.store.store import Store
-from tablegate.gateway.store.tables import namespace_documents
 
 
 def _get_properties(attempt: Attempt, command: GetProperties) -> dict[str, Any] | None:
     with attempt.store.read() as session:
-        return namespace_documents.find(session, command.namespace, command.name)
+        return accounts.find_document(session, command.namespace, command.name)
 
 
 def _put_properties(attempt: Attempt, command: PutProperties) -> None:
     with attempt.store.write() as session:
-        namespace_documents.keep(session, command.namespace, command.name, command.document)
+        accounts.keep_document(session, command.namespace, command.name, command.document)
 
 
 def _find(attempt: Attempt, command: table_commands.FindTable) -> Table | GatewayError:

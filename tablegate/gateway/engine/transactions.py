@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tablegate.gateway.engine.rows import reading
-from tablegate.gateway.engine.rows.idempotency import Tokens
-from tablegate.gateway.engine.rows.numbering import Numbering
+from tablegate.gateway.engine.rows.write_hooks import Numbering, Tokens
 from tablegate.gateway.engine.rows.writing import WriteBatch, WriteHook
 from tablegate.gateway.engine.streams.streaming import StreamRecorder
 from tablegate.gateway.model import errors

@@ -15,7 +15,7 @@ from typing import TextIO
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.observability import audit
 from tablegate.gateway.observability.audit import AuditScope, AuditSink, AuditTrail, KeyForm
-from tablegate.gateway.store.accounts import audit_events
+from tablegate.gateway.store import accounts
 from tablegate.gateway.store.store import Store
 
 _TRIMMING_S = 600.0
@@ -145,10 +145,14 @@ class DatabaseSink(AuditSink):
         with self._store.write() as session:
             for line in lines:
                 self._number += 1
-                audit_events.add(session, now_ms, f"{self._process}-{self._number:012}", line.decode())
+                accounts.add_audit_lines(
+                    session, now_ms, f"{self._process}-{self._number:012}", line.decode()
+                )
         if time.monotonic() >= self._next_trimming:
             with self._store.write() as session:
-                deleted = audit_events.trim(session, now_ms - round(self._days * 86_400_000), _ROWS_AT_ONCE)
+                deleted = accounts.trim_audit_lines(
+                    session, now_ms - round(self._days * 86_400_000), _ROWS_AT_ONCE
+                )
             if deleted < _ROWS_AT_ONCE:
                 self._next_trimming = time.monotonic() + _TRIMMING_S
 
@@ -164,7 +168,7 @@ def newest_lines(settings: Settings, store: Store, earliest_ms: int, latest_ms: 
         until = latest_ms + _WRITTEN_AFTER_MS, ""
         while True:
             with store.read() as session:
-                rows = audit_events.before(session, until, earliest_ms, _ROWS_AT_ONCE)
+                rows = accounts.audit_lines_before(session, until, earliest_ms, _ROWS_AT_ONCE)
             yield from (line for _, _, line in rows)
             if len(rows) < _ROWS_AT_ONCE:
                 return

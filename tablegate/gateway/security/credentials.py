@@ -1,6 +1,6 @@
 """The credentials in force, as a snapshot in memory, and the namespaces of callers.
 
-Each dialect computes signatures in its auth.py. Credentials are stored by store/accounts/credentials.py.
+Each dialect computes signatures in its auth.py. Credentials are stored by store/accounts.py.
 """
 
 from __future__ import annotations

@@ -14,10 +14,9 @@ from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.authorization.quotas import Quota
 from tablegate.gateway.model.commands import table_commands
 from tablegate.gateway.model.errors import GatewayError
-from tablegate.gateway.model.tables.namespaces import is_reserved
-from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.tables.tables import Table, is_reserved_namespace
 from tablegate.gateway.security.quotas import Quotas
-from tablegate.gateway.store.accounts import quotas as rows
+from tablegate.gateway.store import accounts as rows
 from tablegate.gateway.store.store import Store
 
 _SHARING_S = 0.5
@@ -40,7 +39,7 @@ class QuotaSync:
     def reload(self) -> None:
         """Load the stored quotas if they have changed."""
         with self._store.read() as session:
-            stored_quotas = rows.all_of(session)
+            stored_quotas = rows.all_quotas(session)
         if stored_quotas != self._seen:
             self._seen = stored_quotas
             self._quotas.replace({owner: Quota.of(document) for owner, document, _ in stored_quotas})
@@ -90,7 +89,7 @@ class QuotaSync:
         }
         sizes_by_id: dict[int, int] = {}
         for table in tables:
-            if self._quotas.limits_bytes_of(table.namespace) and not is_reserved(table.namespace):
+            if self._quotas.limits_bytes_of(table.namespace) and not is_reserved_namespace(table.namespace):
                 size = self._size_of(table, sizes_by_id)
                 if table.id in filled_from:  # the copy will be about as large as its source
                     sources = [source for source in tables if source.id == filled_from[table.id]]

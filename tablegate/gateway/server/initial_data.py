@@ -11,7 +11,7 @@ import time
 from tablegate.gateway.configuration.settings import BadSetting, Settings
 from tablegate.gateway.dialect import BadSeed
 from tablegate.gateway.model.errors import GatewayError
-from tablegate.gateway.model.tables.namespaces import SNAPSHOTS
+from tablegate.gateway.model.tables.tables import SNAPSHOTS
 from tablegate.gateway.observability import audit
 from tablegate.gateway.server.startup_errors import StartupError
 from tablegate.gateway.wiring import OpenDatabase, wire

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tablegate.adapters.azuretable.queries.queries import token_of
-from tablegate.gateway.engine.rows import page_budget, page_builder
+from tablegate.gateway.engine.rows import page_builder
 from tablegate.gateway.http import Reply
 from tests.adapters.azuretable.client import AzureTableService, query_string
 
@@ -86,7 +86,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> Any:
         return matches(*given)
 
     monkeypatch.setattr(page_builder, "matches", slow)
-    monkeypatch.setattr(page_budget, "monotonic", lambda: state.now)
+    monkeypatch.setattr(page_builder, "monotonic", lambda: state.now)
     return state
 
 

@@ -15,7 +15,7 @@ from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.console import audit_pages
 from tablegate.gateway.observability import audit
 from tablegate.gateway.observability.audit_sinks import DatabaseSink, newest_lines
-from tablegate.gateway.store.accounts import audit_events
+from tablegate.gateway.store import accounts
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.wiring import connect, open_store
 from tests.gateway.console.test_console import Console
@@ -68,7 +68,7 @@ def _write(store: Store) -> None:
     with store.write() as session:
         for number, each in enumerate(LINES):
             at_ms = 1_767_323_040_500 + 1000 * min(number, 10)
-            audit_events.add(session, at_ms, f"process-{number:012}", each.decode())
+            accounts.add_audit_lines(session, at_ms, f"process-{number:012}", each.decode())
 
 
 def test_lines_of_one_batch_are_read_in_their_order(database_url: str) -> None:

@@ -23,7 +23,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.expected_conditions import staleness_of
 from selenium.webdriver.support.wait import WebDriverWait
 
-from tablegate.gateway.model.commands.job_commands import StartJob
+from tablegate.gateway.features.jobs.job_commands import StartJob
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tests.support.browser import appear_as, in_each_look, needs_chromium
 from tests.support.live_dynamodb import Live

@@ -18,8 +18,7 @@ from werkzeug import formparser
 
 from tablegate.gateway.console import reading, table_pages
 from tablegate.gateway.console.sign_in import COOKIE
-from tablegate.gateway.model.commands.job_commands import ListUnfinishedJobs, StartJob
-from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.features.jobs.job_commands import Job, ListUnfinishedJobs, StartJob
 from tablegate.gateway.security.grant_store import WrittenGrant
 from tablegate.gateway.security.policies.short_forms import short_policy
 from tablegate.gateway.store.sql.databases import Unreachable

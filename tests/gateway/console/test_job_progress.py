@@ -10,8 +10,7 @@ import pytest
 from tablegate.gateway.console import job_pages
 from tablegate.gateway.console.job_pages import JobPages
 from tablegate.gateway.control.administration import Administration
-from tablegate.gateway.model.commands.job_commands import AdvanceJob, StartJob
-from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.features.jobs.job_commands import AdvanceJob, Job, StartJob
 from tests.conftest import Serve
 from tests.gateway.console.test_console import Console
 from tests.support.running import OWN_CREDENTIALS

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tablegate.gateway.model.commands.search_commands import CreateSearchIndex
+from tablegate.gateway.features.search.schema import FieldType, SearchField, SearchSchema
+from tablegate.gateway.features.search.search_commands import CreateSearchIndex
 from tablegate.gateway.model.commands.table_commands import FindTable
-from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
 from tablegate.gateway.security.gate import run
 from tests.gateway.console.test_console import keys_of
 from tests.gateway.console.test_grants_of_visitors import ARN, of, server, visitor

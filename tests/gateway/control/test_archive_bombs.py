@@ -18,7 +18,7 @@ from tablegate.gateway.control.answers import BadRequest, OperationRejected, run
 from tablegate.gateway.control.routes import _document, _tables_in
 from tablegate.gateway.control.seeds import from_request
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model.commands.snapshot_commands import ListNamespaces
+from tablegate.gateway.features.history.backup_commands import ListNamespaces
 from tablegate.gateway.model.values import row_lines
 from tests.adapters.dynamodb.client import DynamoDBService
 from tests.support.clock import Clock

@@ -9,7 +9,7 @@ import pytest
 
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.engine.rows import reading
-from tablegate.gateway.engine.rows.page_budget import PageBudget
+from tablegate.gateway.engine.rows.page_builder import PageBudget
 from tablegate.gateway.model.commands.row_commands import Read
 from tablegate.gateway.model.expressions.predicates import (
     And,
@@ -27,7 +27,7 @@ from tablegate.gateway.model.tables.pages import Page, PageLimits
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.values import Value, decimal, text
 from tablegate.gateway.store.postgresql.database import PostgresSession
-from tablegate.gateway.store.rows import prefiltered_scans
+from tablegate.gateway.store.rows import range_scans
 from tablegate.gateway.store.rows.scans import ROW_WIDTH, Columns
 from tablegate.gateway.store.sql.databases import Session
 from tests.gateway.engine.conftest import Client, by_color, make_table
@@ -122,7 +122,7 @@ def test_pages_are_those_of_a_walk_row_by_row(
         }
         bounds = EVERYTHING if index is not None else random_range(chance)
         with monkeypatch.context() as patched:
-            patched.setattr(prefiltered_scans, "_FIRST_RANGE_ROWS", chance.choice([2, 16, 256]))
+            patched.setattr(range_scans, "_FIRST_RANGE_ROWS", chance.choice([2, 16, 256]))
             prefiltered = client.page(bounds, **options)
             patched.setattr(reading, "prefilter_of", lambda predicate: None)
             walked = client.page(bounds, **options)
@@ -143,7 +143,7 @@ def test_ties_of_long_keys_are_put_in_order(
     names = ["a", "k" * 1_300 + "b", "k" * 1_300 + "a", "k" * 1_240, "k" * 1_300 + "c", "z"]
     client.write(*(client.put(name, s, tag=decimal((s + len(name)) % 3)) for name in names for s in range(4)))
     for range_rows in (1, 2, 3, 5, 256):
-        monkeypatch.setattr(prefiltered_scans, "_FIRST_RANGE_ROWS", range_rows)
+        monkeypatch.setattr(range_scans, "_FIRST_RANGE_ROWS", range_rows)
         for rest in range(4):
             tagged = client.page(filter=is_equal("tag", decimal(rest)), reverse=reverse)
             every = [row for row in client.rows(reverse=reverse) if row.latest["tag"] == decimal(rest)]
@@ -204,7 +204,7 @@ def test_pages_read_in_one_snapshot_are_those_read_alone(
 ) -> None:
     client = filled(engine)
     chance = random.Random(11)
-    monkeypatch.setattr(prefiltered_scans, "_FIRST_RANGE_ROWS", 16)
+    monkeypatch.setattr(range_scans, "_FIRST_RANGE_ROWS", 16)
     ranges = [EVERYTHING, within(partition("a")), within(partition("b"))]
     for _ in range(20):
         commands = [

@@ -24,7 +24,7 @@ from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.engine.engine import EngineOptions
 from tablegate.gateway.http import Reply, Request
-from tablegate.gateway.model.commands.account_commands import GetProperties
+from tablegate.gateway.model.commands.table_commands import GetProperties
 from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credentials
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.store.store import Store

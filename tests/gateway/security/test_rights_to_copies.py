@@ -20,10 +20,10 @@ from tablegate.adapters.dynamodb.object_stores.object_store import ObjectStoreRe
 from tablegate.adapters.dynamodb.wire.call_context import CallContext
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.features.history.backup_commands import ResetTables
+from tablegate.gateway.features.jobs.job_commands import Job
 from tablegate.gateway.model.authorization.authorizations import Authorization, RequestSource
 from tablegate.gateway.model.authorization.grants import DENY_ALL, EVERYTHING, NOTHING, Policy
-from tablegate.gateway.model.commands.snapshot_commands import ResetTables
-from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.security.credentials import TokenPolicies
 from tablegate.gateway.security.gate import run_one
 from tablegate.gateway.security.identities import Identity

@@ -14,8 +14,13 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from tablegate.gateway.store.opening import migrating
-from tablegate.gateway.store.opening.migrating import NewerDatabase, migrate, revision_of, steps
-from tablegate.gateway.store.opening.migration_plan import plan
+from tablegate.gateway.store.opening.migrating import (
+    NewerDatabase,
+    migrate,
+    plan_migration,
+    revision_of,
+    steps,
+)
 from tablegate.gateway.store.opening.opening import open_database
 from tablegate.gateway.store.sql import counters
 from tablegate.gateway.store.sql.databases import Database, DatabaseUnusable
@@ -161,7 +166,7 @@ def test_a_database_of_another_program_is_refused(empty: str, statements: list[s
             connection.exec_driver_sql(statement)
         connection.commit()
     before = sqlalchemy.inspect(database.engine).get_table_names()
-    for refused in (migrate, revision_of, plan):
+    for refused in (migrate, revision_of, plan_migration):
         with pytest.raises(
             DatabaseUnusable, match=f"of another program, such as {before[-1]}. Use an empty database"
         ):

@@ -8,7 +8,8 @@ import pytest
 
 from tablegate.gateway.store.postgresql import statements
 from tablegate.gateway.store.postgresql.distributed import placement
-from tablegate.gateway.store.rows import entries, rows
+from tablegate.gateway.store.rows import rows
+from tablegate.gateway.store.tables import index_kinds
 from tablegate.migrations.schema import metadata
 from tests.support.statements import ALLOWED, DATA, allowed, complaints
 
@@ -17,8 +18,8 @@ FINE = [
     rows.SAVE,
     rows.REMOVE,
     rows.LOOK_UP,
-    entries.ADD,
-    entries.REMOVE,
+    index_kinds.ADD_ENTRY,
+    index_kinds.REMOVE_ENTRY,
     "SELECT id FROM tables WHERE namespace = ?",
     "SELECT id FROM partition_locks WHERE id = ? AND slot = ? FOR UPDATE",
     "UPDATE tables SET id = id WHERE id = ?",

@@ -9,13 +9,12 @@ from dataclasses import replace
 
 import pytest
 
+from tablegate.gateway.features.vectors.vectors import Metric, VectorIndex
 from tablegate.gateway.model.commands.table_commands import NewIndex
 from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, StreamRule
-from tablegate.gateway.model.tables.vector_indexes import VectorIndex
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
-from tablegate.gateway.model.values.vectors import Metric
 from tablegate.transfer.endpoints.definitions import definition_of, document_of
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.errors import SchemaChanged

@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tablegate.gateway.features.vectors.vectors import Metric, VectorIndex
 from tablegate.gateway.model.commands.table_commands import NewIndex
 from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, StreamRule
-from tablegate.gateway.model.tables.vector_indexes import VectorIndex
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value
-from tablegate.gateway.model.values.vectors import Metric
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.errors import SchemaChanged
 from tablegate.transfer.mapping import rules

@@ -13,7 +13,7 @@ from tablegate.adapters.azuretable.wire import cors
 from tablegate.adapters.azuretable.wire.addresses import Service
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.http import Request
-from tablegate.gateway.model.commands.account_commands import GetProperties, PutProperties
+from tablegate.gateway.model.commands.table_commands import GetProperties, PutProperties
 
 _XML = ("Content-Type", "application/xml")
 

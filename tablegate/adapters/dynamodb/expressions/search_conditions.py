@@ -23,9 +23,8 @@ from tablegate.adapters.dynamodb.expressions.static_checks import condition_tree
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import type_name
 from tablegate.adapters.dynamodb.wire.messages import expression_text
-from tablegate.gateway.model.tables.vector_indexes import VectorIndex
+from tablegate.gateway.features.vectors.vectors import VectorIndex, is_of_kind
 from tablegate.gateway.model.values.values import Kind, Value
-from tablegate.gateway.model.values.vectors import is_of_kind
 
 _NAME = "SearchConditionExpression"
 _COMPARATOR = f"Invalid {_NAME}: Invalid comparator used in {_NAME}"

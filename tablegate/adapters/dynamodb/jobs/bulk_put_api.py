@@ -15,9 +15,8 @@ from tablegate.adapters.dynamodb.tables.tables import find_table
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.gateway.model.commands.job_commands import CancelJob, StartJob
+from tablegate.gateway.features.jobs.job_commands import CancelJob, Job, StartJob
 from tablegate.gateway.model.errors import TableBusy
-from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.model.tables.tables import State
 
 WITH_ERRORS = "COMPLETED_WITH_ERRORS"

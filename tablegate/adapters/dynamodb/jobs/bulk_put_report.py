@@ -21,14 +21,13 @@ from tablegate.adapters.dynamodb.jobs.source_objects import LocatedRecord
 from tablegate.adapters.dynamodb.object_stores.object_store import ObjectStore
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.model.commands.job_commands import AdvanceJob
+from tablegate.gateway.features.jobs.job_commands import AdvanceJob, Job
 from tablegate.gateway.model.commands.row_commands import Read, WriteGroup
 from tablegate.gateway.model.commands.table_commands import CreateTable, FindTable
 from tablegate.gateway.model.commands.writes import Replace, Write
 from tablegate.gateway.model.expressions.ranges import within
-from tablegate.gateway.model.tables.jobs import Job
-from tablegate.gateway.model.tables.namespaces import of_job
 from tablegate.gateway.model.tables.pages import PageLimits
+from tablegate.gateway.model.tables.tables import namespace_of_job
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Contents
 from tablegate.gateway.model.values.values import Kind, Value, text
@@ -58,7 +57,7 @@ class BulkPutReport:
         pending = self._job.progress["pending"]
         if not pending:
             return []
-        report = run_command(self._gateway, FindTable(of_job(self._job.id), _REPORT))
+        report = run_command(self._gateway, FindTable(namespace_of_job(self._job.id), _REPORT))
         first = self._job.progress["reported"]
         writes = []
         for number, (kind, line) in enumerate(pending, first):
@@ -78,7 +77,7 @@ class BulkPutReport:
         at, number = progress["report_at"]
         if at == len(kinds):
             return None
-        table = run_command(self._gateway, FindTable(of_job(self._job.id), _REPORT))
+        table = run_command(self._gateway, FindTable(namespace_of_job(self._job.id), _REPORT))
         first = _REPORT_KEY.position((text(kinds[at]), Value(Kind.INT64, number)))
         limits = PageLimits(scanned=_REPORT_LINES, filled_bytes=_REPORT_BYTES, peek=True)
         page = run_command(self._gateway, Read(table, within(first.partition)._replace(lower=first), limits))

@@ -24,11 +24,10 @@ from tablegate.adapters.dynamodb.operations.items import put_write
 from tablegate.adapters.dynamodb.values.composites import render
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.gateway.features.jobs.job_commands import AdvanceJob, Job
 from tablegate.gateway.model import errors
-from tablegate.gateway.model.commands.job_commands import AdvanceJob
 from tablegate.gateway.model.commands.row_commands import WriteGroup, WriteOutcome
 from tablegate.gateway.model.commands.table_commands import FindTable
-from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.model.tables.tables import State, Table
 
 # Members of a record besides its Item. The service's names are not public: these are the names of PutItem.
@@ -47,7 +46,7 @@ class _OpenSource:
 
 
 class BulkPutWorker(object_worker.ObjectWorker[_OpenSource]):
-    """The worker that runs bulk puts (gateway/engine/background/job_runner.py)."""
+    """The worker that runs bulk puts (gateway/features/jobs/job_runner.py)."""
 
     name = "bulk operation"
 

@@ -20,12 +20,11 @@ from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.coroutines import all_of
-from tablegate.gateway.model.commands.job_commands import StartJob
+from tablegate.gateway.features.jobs.job_commands import Job, StartJob
 from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.errors import TableMissing, TimeNotRetained
 from tablegate.gateway.model.expressions.predicates import ALWAYS, And, Predicate
 from tablegate.gateway.model.expressions.ranges import EVERYTHING, KeyRange
-from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.model.tables.tables import HistoryRule, State, Table
 from tablegate.gateway.model.values.rows import TICKS_PER_MS
 

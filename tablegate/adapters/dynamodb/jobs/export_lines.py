@@ -11,8 +11,8 @@ from tablegate.adapters.dynamodb.export_files.lines import change_line, item_lin
 from tablegate.adapters.dynamodb.jobs.export_api import NEW_AND_OLD, ExportSelection, view_of
 from tablegate.adapters.dynamodb.values.composites import render, shown_key
 from tablegate.adapters.dynamodb.values.values import render_values, view
+from tablegate.gateway.features.jobs.job_commands import Job
 from tablegate.gateway.model.expressions.evaluation import matches
-from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import TICKS_PER_MS, Row
 

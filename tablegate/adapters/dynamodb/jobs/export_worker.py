@@ -30,16 +30,14 @@ from tablegate.adapters.dynamodb.object_stores.object_store import (
 )
 from tablegate.adapters.dynamodb.values.values import view
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.gateway.model.commands.job_commands import AdvanceJob
+from tablegate.gateway.features.jobs.job_commands import AdvanceJob, Job
 from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll
 from tablegate.gateway.model.commands.table_commands import CountRows, FindTable
 from tablegate.gateway.model.errors import TableMissing
 from tablegate.gateway.model.expressions.predicates import ALWAYS
 from tablegate.gateway.model.expressions.ranges import KeyRange
-from tablegate.gateway.model.tables.jobs import Job
-from tablegate.gateway.model.tables.namespaces import of_job
 from tablegate.gateway.model.tables.pages import PageLimits
-from tablegate.gateway.model.tables.tables import State, Table
+from tablegate.gateway.model.tables.tables import State, Table, namespace_of_job
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Row
 
@@ -65,7 +63,7 @@ class _OpenDataFile:
 
 
 class ExportWorker(object_worker.ObjectWorker[_OpenDataFile]):
-    """The worker that runs exports (gateway/engine/background/job_runner.py)."""
+    """The worker that runs exports (gateway/features/jobs/job_runner.py)."""
 
     name = "export"
 
@@ -85,7 +83,7 @@ class ExportWorker(object_worker.ObjectWorker[_OpenDataFile]):
             return 0
         name = "rows" if job.definition["window"] is None else "changed"
         try:
-            table = object_worker.run_command(self._gateway, FindTable(of_job(job.id), name))
+            table = object_worker.run_command(self._gateway, FindTable(namespace_of_job(job.id), name))
         except TableMissing:
             raise ObjectStoreRejection("TableNotFound", "The table and its history are gone") from None
         if table.state_at(self._gateway.now_ms()) is State.CREATING:
@@ -165,7 +163,7 @@ class ExportWorker(object_worker.ObjectWorker[_OpenDataFile]):
         The filter applies to the new image, or for a deleted item to the old one (developer guide, "Filtering a table
         export").
         """
-        space = of_job(job.id)
+        space = namespace_of_job(job.id)
         before, after = (
             object_worker.run_command(self._gateway, FindTable(space, name)) for name in ("before", "after")
         )

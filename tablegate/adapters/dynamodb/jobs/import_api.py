@@ -16,9 +16,8 @@ from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.coroutines import all_of
-from tablegate.gateway.model.commands.job_commands import ListJobs, StartJob
+from tablegate.gateway.features.jobs.job_commands import Job, ListJobs, StartJob
 from tablegate.gateway.model.commands.table_commands import FindTable
-from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.model.tables.tables import Table
 
 

@@ -31,11 +31,10 @@ from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.messages import bare
-from tablegate.gateway.model.commands.job_commands import AdvanceJob
+from tablegate.gateway.features.jobs.job_commands import AdvanceJob, Job
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.errors import GatewayError, TableBusy, TableExists, TableMissing
-from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.model.tables.tables import Table
 
 log = logging.getLogger("tablegate")
@@ -50,7 +49,7 @@ _ITEM_ERRORS = (
 
 
 class ImportWorker(ObjectWorker[source_objects.SourceObjects]):
-    """The worker that runs imports (gateway/engine/background/job_runner.py)."""
+    """The worker that runs imports (gateway/features/jobs/job_runner.py)."""
 
     name = "import"
 

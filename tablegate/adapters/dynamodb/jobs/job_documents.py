@@ -9,9 +9,8 @@ from tablegate.adapters.dynamodb.tables.properties import seconds
 from tablegate.adapters.dynamodb.wire.call_context import CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.resources import table_arn
-from tablegate.gateway.model.commands.job_commands import StartJob
+from tablegate.gateway.features.jobs.job_commands import Job, StartJob
 from tablegate.gateway.model.errors import LimitExceeded, TokenReused
-from tablegate.gateway.model.tables.jobs import Job
 
 IN_PROGRESS, COMPLETED, FAILED = "IN_PROGRESS", "COMPLETED", "FAILED"
 CANCELLING, CANCELLED = "CANCELLING", "CANCELLED"

@@ -17,9 +17,8 @@ import orjson
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.gateway.model.commands.job_commands import ListJobs
+from tablegate.gateway.features.jobs.job_commands import Job, ListJobs
 from tablegate.gateway.model.commands.row_commands import IdempotencyToken
-from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.security.credentials import Scheme
 
 _TOKEN_CHARACTERS = 255  # longest client token kept as it is, since it is part of a primary key

@@ -14,11 +14,10 @@ from tablegate.adapters.dynamodb.wire.call_context import CallContext
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.features.jobs.job_commands import AdvanceJob, Job
 from tablegate.gateway.model.authorization.authorizations import Authorization
 from tablegate.gateway.model.commands.command import Command
-from tablegate.gateway.model.commands.job_commands import AdvanceJob
 from tablegate.gateway.model.errors import QuotaExceeded, StaleTable
-from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.observability import audit
 from tablegate.gateway.security.credentials import Scheme
 from tablegate.gateway.security.gate import run_one
@@ -34,7 +33,7 @@ Resource = TypeVar("Resource", bound=_Closable)
 
 
 class ObjectWorker(ABC, Generic[Resource]):
-    """A worker (gateway/engine/background/job_runner.py) that reads or writes objects.
+    """A worker (gateway/features/jobs/job_runner.py) that reads or writes objects.
 
     It keeps one open resource for each job.
     """

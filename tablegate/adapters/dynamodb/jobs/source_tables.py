@@ -10,13 +10,12 @@ from urllib.parse import quote, unquote
 
 from tablegate.adapters.dynamodb.object_stores.object_store import ACCESS_DENIED, ObjectStoreRejection
 from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.features.jobs.job_commands import AdvanceJob, Job
 from tablegate.gateway.model.authorization.accesses import Access
 from tablegate.gateway.model.authorization.authorizations import RequestSource
 from tablegate.gateway.model.authorization.grants import Verdict
 from tablegate.gateway.model.authorization.permissions import Channel, Permission
 from tablegate.gateway.model.authorization.quotas import account_of
-from tablegate.gateway.model.commands.job_commands import AdvanceJob
-from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.security.credentials import Scheme
 from tablegate.gateway.security.identities import caller_of
 

@@ -8,7 +8,7 @@ from tablegate.adapters.dynamodb.jobs.import_worker import ImportWorker
 from tablegate.adapters.dynamodb.jobs.job_names import BULK, EXPORT, IMPORT
 from tablegate.adapters.dynamodb.object_stores.opening import open_store
 from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.engine.background.job_runner import JobWorker, add_workers
+from tablegate.gateway.features.jobs.job_runner import JobWorker, add_workers
 
 
 def register(gateway: Gateway) -> None:

@@ -14,12 +14,16 @@ from tablegate.adapters.dynamodb.tables.table_extensions import TableExtension
 from tablegate.adapters.dynamodb.validation.rules import vector_rules
 from tablegate.adapters.dynamodb.values import vectors
 from tablegate.adapters.dynamodb.wire import limits
+from tablegate.gateway.features.vectors.vectors import (
+    COMPONENT_BYTES,
+    VectorEntry,
+    VectorIndex,
+    vector_indexes,
+)
 from tablegate.gateway.model.commands.row_commands import WriteOutcome
 from tablegate.gateway.model.tables.tables import Table
-from tablegate.gateway.model.tables.vector_indexes import VectorEntry, VectorIndex, vector_indexes
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import size_bytes
-from tablegate.gateway.model.values.vectors import COMPONENT_BYTES
 
 
 def _write_bytes(index: VectorIndex, old: Row | None, new: Row | None) -> int:

@@ -18,12 +18,17 @@ from tablegate.adapters.dynamodb.values.values import render_values
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, find_table
 from tablegate.adapters.dynamodb.wire.errors import validation
-from tablegate.gateway.model.commands.vector_commands import SearchVectors, VectorMatch
+from tablegate.gateway.features.vectors.vectors import (
+    COMPONENT_BYTES,
+    SearchVectors,
+    VectorIndex,
+    VectorMatch,
+    pack,
+    vector_index,
+)
 from tablegate.gateway.model.errors import IndexMissing
 from tablegate.gateway.model.tables.tables import State, Table
-from tablegate.gateway.model.tables.vector_indexes import VectorIndex, vector_index
 from tablegate.gateway.model.values.values import Value
-from tablegate.gateway.model.values.vectors import COMPONENT_BYTES, pack
 
 
 class _SearchClauses:

@@ -20,7 +20,9 @@ from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, o
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.messages import INVALID
 from tablegate.adapters.dynamodb.wire.resources import REGIONS, backup_arn, partition_of, table_arn
-from tablegate.gateway.model.commands.backup_commands import (
+from tablegate.gateway.features.history.backup_commands import (
+    Backup,
+    BackupKind,
     CreateBackup,
     DeleteBackup,
     ListBackups,
@@ -28,7 +30,6 @@ from tablegate.gateway.model.commands.backup_commands import (
 )
 from tablegate.gateway.model.commands.table_commands import TableStatistics
 from tablegate.gateway.model.errors import BackupBusy, BackupMissing
-from tablegate.gateway.model.tables.backups import Backup, BackupKind
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.credentials import Scheme
 

@@ -20,10 +20,9 @@ from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, check_place
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import table_arn, table_name_of_arn
-from tablegate.gateway.model.commands.backup_commands import KeepHistory
+from tablegate.gateway.features.history.backup_commands import RECOVERY_DAYS, KeepHistory
 from tablegate.gateway.model.commands.table_commands import AlterTable, FindTable
 from tablegate.gateway.model.errors import TableMissing, TimeNotRetained
-from tablegate.gateway.model.tables.backups import RECOVERY_DAYS
 from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.model.values.rows import TICKS_PER_MS
 from tablegate.gateway.security.credentials import Scheme

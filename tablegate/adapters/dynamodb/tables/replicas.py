@@ -1,7 +1,7 @@
 """Global tables of version 2019.11.21: replicas of a table in other regions, managed by UpdateTable.
 
 Each region is a namespace of its own. So replicas exist only with separate namespaces (`--namespaces separate` or
-`keys`). gateway/engine/replication/replication.py copies rows between them. This module sets the settings of the whole
+`keys`). gateway/features/global_tables/replication.py copies rows between them. This module sets the settings of the whole
 group in each of its tables: time to live, indexes, billing, throughput, class and encryption. Texts: ack-api-quirks
 (live service, October 2026). Shapes: botocore 1.44.5.
 """
@@ -33,7 +33,7 @@ from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, o
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import key_arn
 from tablegate.gateway.coroutines import all_of
-from tablegate.gateway.model.commands.replica_commands import AddReplicas, NewReplica, RemoveReplicas
+from tablegate.gateway.features.global_tables.replica_commands import AddReplicas, NewReplica, RemoveReplicas
 from tablegate.gateway.model.commands.table_commands import (
     AlterTable,
     AlterTables,

@@ -21,10 +21,9 @@ from tablegate.adapters.dynamodb.wire import messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.coroutines import all_of
-from tablegate.gateway.model.commands.backup_commands import RestoreTable
+from tablegate.gateway.features.history.backup_commands import Backup, RestoreTable
 from tablegate.gateway.model.commands.table_commands import CreateTable, FindTable, NewIndex
 from tablegate.gateway.model.errors import BackupBusy, TableBusy, TableExists
-from tablegate.gateway.model.tables.backups import Backup
 from tablegate.gateway.model.tables.tables import State, Table
 
 _CHANGED_TO_ON_DEMAND = f"Cannot override ProvisionedThroughput if BillingMode is overridden to {ON_DEMAND}"

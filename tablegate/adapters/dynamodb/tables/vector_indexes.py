@@ -18,14 +18,13 @@ from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import index_arn
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
-from tablegate.gateway.engine.vectors import vector_support
+from tablegate.gateway.features.vectors import vector_support
+from tablegate.gateway.features.vectors.vectors import Metric, VectorIndex, vector_index, vector_indexes
 from tablegate.gateway.model.commands.table_commands import TableStatistics
 from tablegate.gateway.model.errors import NotInstalled
 from tablegate.gateway.model.tables.indexes import BaseIndex
 from tablegate.gateway.model.tables.tables import State, Table
-from tablegate.gateway.model.tables.vector_indexes import VectorIndex, vector_index, vector_indexes
 from tablegate.gateway.model.values.keys import KeyColumn
-from tablegate.gateway.model.values.vectors import Metric
 
 Wire = Mapping[str, Any]
 

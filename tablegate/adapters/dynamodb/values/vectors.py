@@ -12,13 +12,18 @@ from typing import Any
 
 from tablegate.adapters.dynamodb.values.values import view
 from tablegate.adapters.dynamodb.wire import limits
+from tablegate.gateway.features.vectors.vectors import (
+    VectorIndex,
+    components_of,
+    is_of_kind,
+    vector_indexes,
+    vector_of,
+)
 from tablegate.gateway.model.errors import RowRuleViolated
 from tablegate.gateway.model.tables.tables import Table
-from tablegate.gateway.model.tables.vector_indexes import VectorIndex, vector_indexes
 from tablegate.gateway.model.values.keys import KeyColumn
 from tablegate.gateway.model.values.rows import Contents
 from tablegate.gateway.model.values.values import Kind, Value
-from tablegate.gateway.model.values.vectors import components_of, is_of_kind, vector_of
 
 _GREATEST = Decimal("3.4028235E38")
 """The greatest 32-bit floating-point number, as in the service's text."""

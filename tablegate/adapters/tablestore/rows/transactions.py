@@ -20,7 +20,7 @@ from tablegate.adapters.tablestore.wire.call_context import CallContext, find_wr
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.coroutines import all_of
-from tablegate.gateway.model.commands import transaction_commands
+from tablegate.gateway.features.local_transactions import local_transaction_commands
 from tablegate.gateway.model.commands.command import Command, R
 from tablegate.gateway.model.commands.row_commands import GroupOutcome, WriteGroup
 from tablegate.gateway.model.values.keys import slot_of
@@ -42,7 +42,7 @@ async def start_local_transaction(call: CallContext) -> Message:
     # The id ends in the slot of the partition, as BeginTransaction requires.
     transaction = f"{str(uuid.uuid4())[:-4]}{slot_of(partition):04x}"
     transaction_id = engine_id(call.caller.namespace, transaction)
-    await transaction_commands.BeginTransaction(table, partition, transaction_id, limits.TRANSACTION_MS)
+    await local_transaction_commands.BeginTransaction(table, partition, transaction_id, limits.TRANSACTION_MS)
     return messages.StartLocalTransactionResponse(
         transaction_id=transaction, consumed=capacity.consumed(0, 1)
     )
@@ -51,16 +51,16 @@ async def start_local_transaction(call: CallContext) -> Message:
 async def commit_transaction(call: CallContext) -> Message:
     """CommitTransaction: apply all writes of the transaction atomically. Raises ServiceError, TransactionMissing."""
     transaction = _ended_id(call)
-    partition = await transaction_commands.FindTransaction(transaction)
-    await transaction_commands.CommitTransaction(transaction, partition)
+    partition = await local_transaction_commands.FindTransaction(transaction)
+    await local_transaction_commands.CommitTransaction(transaction, partition)
     return messages.CommitTransactionResponse(consumed=capacity.consumed(0, 1))
 
 
 async def abort_transaction(call: CallContext) -> Message:
     """AbortTransaction: discard all writes of the transaction. Raises ServiceError, TransactionMissing."""
     transaction = _ended_id(call)
-    partition = await transaction_commands.FindTransaction(transaction)
-    await transaction_commands.AbortTransaction(transaction, partition)
+    partition = await local_transaction_commands.FindTransaction(transaction)
+    await local_transaction_commands.AbortTransaction(transaction, partition)
     return messages.AbortTransactionResponse(consumed=capacity.consumed(0, 1))
 
 
@@ -73,7 +73,7 @@ def _ended_id(call: CallContext) -> str:
 
 def in_transaction(read: Command[R], transaction_id: str) -> Command[R]:
     """Return a read within a local transaction. The read itself if the id is empty."""
-    return transaction_commands.ReadInTransaction(transaction_id, read) if transaction_id else read
+    return local_transaction_commands.ReadInTransaction(transaction_id, read) if transaction_id else read
 
 
 def engine_id(namespace: str, transaction: str) -> str:
@@ -92,4 +92,4 @@ async def write_groups(groups: Sequence[WriteGroup], transaction: str) -> Sequen
     if not transaction_id:
         return await all_of(groups)
     limit = limits.TRANSACTION_MAX_BYTES
-    return await transaction_commands.StageWrites(transaction_id, tuple(groups), limit)
+    return await local_transaction_commands.StageWrites(transaction_id, tuple(groups), limit)

@@ -10,9 +10,9 @@ from google.protobuf.message import Message
 from tablegate.adapters.tablestore.search import tokens, variants
 from tablegate.adapters.tablestore.search.aggregations import METRICS
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.model.search import aggregations as model
-from tablegate.gateway.model.search.geography import cell_of_geohash
-from tablegate.gateway.model.search.intervals import DateIntervals
+from tablegate.gateway.features.search import aggregations as model
+from tablegate.gateway.features.search.aggregations import DateIntervals
+from tablegate.gateway.features.search.field_values import cell_of_geohash
 from tablegate.gateway.model.values.keys import Position
 
 _METRIC_TYPES = {kind: message_type for message_type, (kind, _, _) in METRICS.items()}

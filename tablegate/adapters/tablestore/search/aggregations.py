@@ -20,11 +20,11 @@ from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.model.search import aggregations as model
-from tablegate.gateway.model.search.dates import NS_PER_MS
-from tablegate.gateway.model.search.intervals import DateIntervals, NumberIntervals
-from tablegate.gateway.model.search.ordering import BY_KEY
-from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
+from tablegate.gateway.features.search import aggregations as model
+from tablegate.gateway.features.search.aggregations import DateIntervals, NumberIntervals
+from tablegate.gateway.features.search.field_values import NS_PER_MS
+from tablegate.gateway.features.search.ordering import BY_KEY
+from tablegate.gateway.features.search.schema import FieldType, SearchField, SearchSchema
 
 _NUMBERS = (FieldType.LONG, FieldType.DOUBLE)
 _COUNTED = (

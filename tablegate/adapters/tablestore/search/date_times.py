@@ -7,7 +7,7 @@ from typing import Any
 
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.model.search.intervals import DateIntervals
+from tablegate.gateway.features.search.aggregations import DateIntervals
 
 _DAY_MS = 86_400_000
 _MILLISECONDS = {

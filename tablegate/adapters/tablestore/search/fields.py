@@ -6,11 +6,11 @@ from collections.abc import Container, Sequence
 from typing import Any
 
 from tablegate.adapters.tablestore.wire.errors import invalid
-from tablegate.gateway.model.search import addresses, geography
-from tablegate.gateway.model.search.documents import query_value_of
-from tablegate.gateway.model.search.geography import Point
-from tablegate.gateway.model.search.queries import Bool, Query, Range, Terms
-from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
+from tablegate.gateway.features.search import field_values
+from tablegate.gateway.features.search.documents import query_value_of
+from tablegate.gateway.features.search.field_values import Point
+from tablegate.gateway.features.search.queries import Bool, Query, Range, Terms
+from tablegate.gateway.features.search.schema import FieldType, SearchField, SearchSchema
 
 
 def field_of(schema: SearchSchema, name: str, expected: FieldType | None = None) -> SearchField:
@@ -50,7 +50,7 @@ def terms_of(field: SearchField, terms: Sequence[Any]) -> Query:
     parts: list[Query] = []
     for term in terms:
         is_address = field.type is FieldType.IP and isinstance(term, str)
-        block = addresses.block_of(term) if is_address else None
+        block = field_values.address_block(term) if is_address else None
         if block is None:
             values.append(query_value(field, term))
         else:
@@ -62,7 +62,7 @@ def terms_of(field: SearchField, terms: Sequence[Any]) -> Query:
 
 def point_of(text: str) -> Point:
     """Return the point of "latitude,longitude". Raises ServiceError."""
-    point = geography.point_of(text)
+    point = field_values.point_of(text)
     if point is None:
         raise invalid(f"Invalid geo point: '{text[:64]}'.")
     return point

@@ -15,11 +15,10 @@ from tablegate.adapters.tablestore.search.sorts import sorters_of
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.model.search.highlighting import Highlight, HighlightedField
-from tablegate.gateway.model.search.hits import Details
-from tablegate.gateway.model.search.ordering import FieldSort, KeySort, ScoreSort, Sorter
-from tablegate.gateway.model.search.queries import InnerHits
-from tablegate.gateway.model.search.schema import SearchField, SearchIndex
+from tablegate.gateway.features.search.hits import Details, Highlight, HighlightedField
+from tablegate.gateway.features.search.ordering import FieldSort, KeySort, ScoreSort, Sorter
+from tablegate.gateway.features.search.queries import InnerHits
+from tablegate.gateway.features.search.schema import SearchField, SearchIndex
 
 _TAG = re.compile(r"""[<>"'/a-zA-Z0-9]*""")
 # The default order of inner hits, which the service does not document.

@@ -15,11 +15,11 @@ from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.names import is_column_name
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
+from tablegate.gateway.features.search import analysis
+from tablegate.gateway.features.search.analysis import Analyzer, can_analyze
+from tablegate.gateway.features.search.field_values import is_date_format
+from tablegate.gateway.features.search.schema import FieldType, SearchField, SearchSchema
 from tablegate.gateway.model.errors import NotInstalled
-from tablegate.gateway.model.search import analysis
-from tablegate.gateway.model.search.analysis import Analyzer, can_analyze
-from tablegate.gateway.model.search.dates import is_format
-from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
 
 _TYPES = {
     messages.LONG: FieldType.LONG,
@@ -222,7 +222,7 @@ def _nested_field(field: messages.FieldSchema, full_name: str, ancestors: tuple[
 def _date_formats_of(field: messages.FieldSchema) -> tuple[str, ...]:
     formats = tuple(field.date_formats)
     for each in formats:
-        if not is_format(each):
+        if not is_date_format(each):
             raise invalid(f"The date format of field '{field.field_name}' is not supported: {each}.")
     return formats
 

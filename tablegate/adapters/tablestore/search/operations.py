@@ -9,8 +9,8 @@ from tablegate.adapters.tablestore.operation import Operation
 from tablegate.adapters.tablestore.search import parallel_scans, search, search_index_updates, search_indexes
 from tablegate.adapters.tablestore.search.search_code import search_code
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
+from tablegate.gateway.features.search.index_search import CODES
 from tablegate.gateway.model.authorization.permissions import Channel, Permission, Purpose
-from tablegate.gateway.model.search.index_search import CODES
 
 _P = Permission
 OPERATIONS: Mapping[str, Operation] = {

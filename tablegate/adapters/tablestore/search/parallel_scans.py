@@ -18,8 +18,8 @@ from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.plainbuffer import HEADER
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.model.commands.search_commands import SearchPosition, SearchRows
-from tablegate.gateway.model.search.schema import SearchIndex
+from tablegate.gateway.features.search.schema import SearchIndex
+from tablegate.gateway.features.search.search_commands import SearchPosition, SearchRows
 from tablegate.gateway.model.tables.tables import Table
 
 _SPLITS = 1

@@ -21,11 +21,11 @@ from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.model.search import queries
-from tablegate.gateway.model.search.analysis import query_tokens
-from tablegate.gateway.model.search.functions import Combination
-from tablegate.gateway.model.search.queries import Query
-from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
+from tablegate.gateway.features.search import queries
+from tablegate.gateway.features.search.analysis import query_tokens
+from tablegate.gateway.features.search.queries import Query
+from tablegate.gateway.features.search.schema import FieldType, SearchField, SearchSchema
+from tablegate.gateway.features.search.score_functions import Combination
 
 _NESTED_SCORES = {
     messages.SCORE_MODE_NONE: None,

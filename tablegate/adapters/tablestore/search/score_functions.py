@@ -13,8 +13,10 @@ from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.model.search.dates import NS_PER_MS
-from tablegate.gateway.model.search.functions import (
+from tablegate.gateway.features.search.field_values import NS_PER_MS
+from tablegate.gateway.features.search.queries import FunctionsScore, Query, ScoreFunction
+from tablegate.gateway.features.search.schema import FieldType, SearchField, SearchSchema
+from tablegate.gateway.features.search.score_functions import (
     Combination,
     Decay,
     FieldValue,
@@ -23,8 +25,6 @@ from tablegate.gateway.model.search.functions import (
     RandomValue,
     Shape,
 )
-from tablegate.gateway.model.search.queries import FunctionsScore, Query, ScoreFunction
-from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
 
 _NUMBERS = (FieldType.LONG, FieldType.DOUBLE)
 _PARAMETERS = {

@@ -24,7 +24,7 @@ from tablegate.adapters.tablestore.wire.call_context import CallContext, TableOr
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.plainbuffer import HEADER
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.model.search.hits import Details
+from tablegate.gateway.features.search.hits import Details
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Row
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tablegate.gateway.model.search.index_search import RANGES, Comparison, IndexCondition, IndexSearch
-from tablegate.gateway.model.search.schema import FieldType
+from tablegate.gateway.features.search.index_search import RANGES, Comparison, IndexCondition, IndexSearch
+from tablegate.gateway.features.search.schema import FieldType
 
 _SDK = "tablestore"
 _LITERALS = frozenset({FieldType.LONG, FieldType.DOUBLE, FieldType.BOOLEAN})

@@ -24,8 +24,8 @@ from tablegate.adapters.tablestore.tables.options import allows_update
 from tablegate.adapters.tablestore.wire.call_context import CallContext
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.model.commands.search_commands import AlterSearchIndex, SwapSearchIndexes
-from tablegate.gateway.model.search.schema import SearchIndex
+from tablegate.gateway.features.search.schema import SearchIndex
+from tablegate.gateway.features.search.search_commands import AlterSearchIndex, SwapSearchIndexes
 from tablegate.gateway.model.tables.tables import Table
 
 

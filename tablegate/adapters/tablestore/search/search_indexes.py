@@ -22,14 +22,14 @@ from tablegate.adapters.tablestore.wire.call_context import CallContext, find_ta
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.adapters.tablestore.wire.names import is_name
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.model.commands.search_commands import (
+from tablegate.gateway.features.search.schema import SearchIndex
+from tablegate.gateway.features.search.search_commands import (
     CreateSearchIndex,
     DescribeSearchIndex,
     DropSearchIndex,
     ListSearchIndexes,
 )
 from tablegate.gateway.model.errors import TableMissing
-from tablegate.gateway.model.search.schema import SearchIndex
 from tablegate.gateway.model.tables.tables import Table
 
 _FOREVER_S = -1

@@ -19,9 +19,9 @@ from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.model.commands.search_commands import SearchPosition, SearchRows
-from tablegate.gateway.model.search.queries import Nearest, with_post_filter
-from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchIndex
+from tablegate.gateway.features.search.queries import Nearest, with_post_filter
+from tablegate.gateway.features.search.schema import FieldType, SearchField, SearchIndex
+from tablegate.gateway.features.search.search_commands import SearchPosition, SearchRows
 from tablegate.gateway.model.tables.tables import Table
 
 _SCORE_FUNCTIONS = (messages.FUNCTION_SCORE_QUERY, messages.FUNCTIONS_SCORE_QUERY)

@@ -7,8 +7,7 @@ from tablegate.adapters.tablestore.search.fields import field_of, point_of, quer
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.model.search.functions import Combination
-from tablegate.gateway.model.search.ordering import (
+from tablegate.gateway.features.search.ordering import (
     UNSORTED,
     FieldSort,
     GeoDistanceSort,
@@ -17,7 +16,8 @@ from tablegate.gateway.model.search.ordering import (
     ScoreSort,
     Sorter,
 )
-from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
+from tablegate.gateway.features.search.schema import FieldType, SearchField, SearchSchema
+from tablegate.gateway.features.search.score_functions import Combination
 
 _MODES = {
     messages.SORT_MODE_MIN: Combination.MIN,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tablegate.adapters.tablestore.tables.options import UPDATE_CHECKS, TableOptions
 from tablegate.adapters.tablestore.wire.errors import invalid
-from tablegate.gateway.model.commands.search_commands import ListSearchIndexes
+from tablegate.gateway.features.search.search_commands import ListSearchIndexes
 from tablegate.gateway.model.tables.tables import Rules, Table
 
 

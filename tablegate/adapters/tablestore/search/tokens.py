@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from tablegate.gateway.model.commands.search_commands import SearchPosition
+from tablegate.gateway.features.search.search_commands import SearchPosition
 
 
 def encode(*parts: Any) -> bytes:

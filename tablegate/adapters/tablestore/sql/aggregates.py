@@ -12,7 +12,7 @@ from tablegate.adapters.tablestore.sql.scopes import Row, Scope
 from tablegate.adapters.tablestore.sql.sql_types import SqlType, sql_error
 from tablegate.adapters.tablestore.sql.sql_values import checked, compare, to_number
 from tablegate.adapters.tablestore.sql.trees import SUBQUERIES, function_name, own_nodes
-from tablegate.gateway.model.values.hash_keys import distinct
+from tablegate.gateway.model.values.values import distinct
 
 NAMES = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
 

@@ -25,7 +25,7 @@ from tablegate.adapters.tablestore.sql.sql_values import (
 from tablegate.adapters.tablestore.sql.time_functions import add_interval, text_of_moved, type_of_moved
 from tablegate.adapters.tablestore.sql.trees import flat, function_name
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.gateway.model.values.hash_keys import hash_key
+from tablegate.gateway.model.values.values import hash_key
 
 T = SqlType
 

@@ -22,7 +22,7 @@ from tablegate.adapters.tablestore.sql.sql_values import converted, sort_key, tr
 from tablegate.adapters.tablestore.sql.trees import function_name, own_nodes
 from tablegate.adapters.tablestore.sql.work import Work
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.gateway.model.values.hash_keys import distinct, hash_key
+from tablegate.gateway.model.values.values import distinct, hash_key
 
 
 class _Item(NamedTuple):

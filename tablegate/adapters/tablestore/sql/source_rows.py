@@ -22,7 +22,7 @@ from tablegate.adapters.tablestore.sql.trees import conjuncts
 from tablegate.adapters.tablestore.sql.work import Work
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.call_context import CallContext
-from tablegate.gateway.model.values.hash_keys import hash_key
+from tablegate.gateway.model.values.values import hash_key
 
 
 async def read_rows(call: CallContext, given: Input, work: Work, most: int | None) -> list[Row]:

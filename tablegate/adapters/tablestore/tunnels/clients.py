@@ -13,14 +13,8 @@ from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.call_context import CallContext, find_table
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.protocol import tunnel_pb2 as messages
-from tablegate.gateway.model.commands import tunnel_commands
-from tablegate.gateway.model.commands.row_commands import Read
-from tablegate.gateway.model.commands.stream_commands import ReadChanges
-from tablegate.gateway.model.errors import PositionExpired, StreamMissing, TunnelRefused
-from tablegate.gateway.model.expressions.ranges import EVERYTHING
-from tablegate.gateway.model.tables.changes import Change, Stream
-from tablegate.gateway.model.tables.pages import PageLimits, Segment
-from tablegate.gateway.model.tables.tunnels import (
+from tablegate.gateway.features.tunnels import tunnel_commands
+from tablegate.gateway.features.tunnels.tunnels import (
     Channel,
     ChannelPosition,
     ChannelReport,
@@ -28,6 +22,12 @@ from tablegate.gateway.model.tables.tunnels import (
     ChannelStatus,
     Tunnel,
 )
+from tablegate.gateway.model.commands.row_commands import Read
+from tablegate.gateway.model.commands.stream_commands import ReadChanges
+from tablegate.gateway.model.errors import PositionExpired, StreamMissing, TunnelRefused
+from tablegate.gateway.model.expressions.ranges import EVERYTHING
+from tablegate.gateway.model.tables.changes import Change, Stream
+from tablegate.gateway.model.tables.pages import PageLimits, Segment
 
 _TIMEOUT_DEFAULT_S = 300
 # Time after the end of a tunnel's period until which changes of the period may still be committed.

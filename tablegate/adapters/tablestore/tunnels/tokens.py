@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.adapters.tablestore.wire.protocol import tunnel_pb2 as messages
-from tablegate.gateway.model.tables.tunnels import Channel, ChannelPosition
+from tablegate.gateway.features.tunnels.tunnels import Channel, ChannelPosition
 from tablegate.gateway.model.values.keys import Position
 
 FINISHED = "finished"

@@ -12,10 +12,10 @@ from tablegate.adapters.tablestore.wire.call_context import CallContext, find_ta
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.names import is_name
 from tablegate.adapters.tablestore.wire.protocol import tunnel_pb2 as messages
-from tablegate.gateway.model.commands import tunnel_commands
+from tablegate.gateway.features.tunnels import tunnel_commands
+from tablegate.gateway.features.tunnels.tunnels import Channel, ChannelStatus, Tunnel, TunnelType
 from tablegate.gateway.model.errors import TableMissing, TunnelRefused
 from tablegate.gateway.model.tables.tables import Table
-from tablegate.gateway.model.tables.tunnels import Channel, ChannelStatus, Tunnel, TunnelType
 
 _TYPES = {
     messages.BaseData: TunnelType.BASE_DATA,

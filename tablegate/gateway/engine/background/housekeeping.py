@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from tablegate.gateway.engine.background.scheduler import MAINTENANCE_PERIOD_S, Scheduler, Work
-from tablegate.gateway.store.rows import purges
+from tablegate.gateway.store.rows import idempotency_tokens, purges
 from tablegate.gateway.store.sql import progress
-from tablegate.gateway.store.transactions import tokens
 
 # Seconds between two searches for interrupted commits. Their rows stay locked.
 _COMMITS_PERIOD_S = 5.0
@@ -24,7 +23,7 @@ def add_works(background: Scheduler) -> None:
 
     def forget_tokens(now_ms: int, limit: int) -> int | None:
         with store.write() as session:
-            return tokens.forget_expired(session, now_ms, limit) or None
+            return idempotency_tokens.forget_expired(session, now_ms, limit) or None
 
     def finish_commits(now_ms: int, limit: int) -> None:
         store.database.finish_interrupted()

@@ -15,7 +15,7 @@ from tablegate.gateway.model.commands.writes import Replace, Write
 from tablegate.gateway.model.errors import GatewayError, StaleTable
 from tablegate.gateway.model.tables.tables import BUSY_STATES
 from tablegate.gateway.model.values.rows import Row
-from tablegate.gateway.store.rows import entries, rows
+from tablegate.gateway.store.rows import rows
 from tablegate.gateway.store.rows.row_counts import CountChanges
 from tablegate.gateway.store.sql.databases import KeyOccupied
 from tablegate.gateway.store.store import Store
@@ -50,7 +50,7 @@ def fast_load(store: Store, command: BulkLoad, now: int) -> bool:
                 store.catalog.cache.forget(table.id)
                 raise StaleTable()
             rows.load(session, ((table.id, row) for row in rows_to_add))
-            entries.add_many(session, new_entries)
+            index_kinds.add_entries(session, new_entries)
             counts.save(session, near)
     except KeyOccupied:
         return False

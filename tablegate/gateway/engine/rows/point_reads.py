@@ -8,8 +8,7 @@ from typing import Any, TypeGuard
 
 from tablegate.gateway.model import errors
 from tablegate.gateway.model.commands.command import Command
-from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll
-from tablegate.gateway.model.commands.write_groups import RowKey
+from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll, RowKey
 from tablegate.gateway.model.tables.indexes import BaseIndex
 from tablegate.gateway.model.tables.pages import Page
 from tablegate.gateway.model.tables.tables import BUSY_STATES, State, Table

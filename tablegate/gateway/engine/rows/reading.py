@@ -31,8 +31,8 @@ from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.pages import Concatenation, Page
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Row
-from tablegate.gateway.store.rows import concatenated, rows, scans
-from tablegate.gateway.store.rows.prefiltered_scans import Counts, PrefilteredScan
+from tablegate.gateway.store.rows import range_scans, rows, scans
+from tablegate.gateway.store.rows.range_scans import Counts, PrefilteredScan
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.sql.prefilters import condition_of, prefilter_of
 from tablegate.gateway.store.store import Store
@@ -245,7 +245,7 @@ def fast_concatenated(
         limit = page_builder.rows_to_request()
         if limit <= 0:
             break
-        bodies = concatenated.fetch(
+        bodies = range_scans.fetch(
             session, command.table.id, remaining, limit, concatenation, command.reverse
         )
         if bodies is None or not page_builder.take_concatenated(bodies):

@@ -12,8 +12,14 @@ from typing import ClassVar, NamedTuple, cast
 
 from tablegate.gateway.engine.tables import indexing
 from tablegate.gateway.model import errors
-from tablegate.gateway.model.commands.row_commands import ReplayedOutcome, WriteGroup, WriteOutcome
-from tablegate.gateway.model.commands.write_groups import RowKey, apply_group, defects
+from tablegate.gateway.model.commands.row_commands import (
+    ReplayedOutcome,
+    RowKey,
+    WriteGroup,
+    WriteOutcome,
+    apply_group,
+    defects_of_group,
+)
 from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.tables.tables import BUSY_STATES, Table
 from tablegate.gateway.model.values.rows import Row
@@ -215,7 +221,7 @@ class WriteBatch:
             else:
                 self.answers[at] = outcomes = apply_group(writes, self.after, self.now)
                 if isinstance(outcomes, errors.GatewayError):
-                    for defect in defects(outcomes):
+                    for defect in defects_of_group(outcomes):
                         log.error("a write could not be applied", exc_info=defect)
                     continue
                 for hook in self._hooks:

@@ -20,12 +20,12 @@ from tablegate.gateway.model.tables.indexes import Entry
 from tablegate.gateway.model.tables.tables import BUSY_STATES, Table
 from tablegate.gateway.model.values.keys import Key
 from tablegate.gateway.model.values.rows import Row
-from tablegate.gateway.store.rows import entries, rows
+from tablegate.gateway.store.rows import rows
 from tablegate.gateway.store.rows.row_counts import CountChanges
 from tablegate.gateway.store.sql import progress
 from tablegate.gateway.store.sql.databases import RetryableFailure
 from tablegate.gateway.store.store import Store
-from tablegate.gateway.store.tables import expiry_backfills, index_kinds
+from tablegate.gateway.store.tables import index_kinds
 
 EXPIRY_ACTOR = "expiry"
 _FEATURES = frozenset({"expiry.attribute", "expiry.age_ms", "indexes", "max_versions", "stamped"})
@@ -160,7 +160,7 @@ def _remove(store: Store, expired_rows: Sequence[ExpiredRow]) -> bool:
                 raise RetryableFailure("a table changed")
             if not rows.remove_unchanged(session, [(table.id, row) for table, row in expired_rows]):
                 raise RetryableFailure("a row was written after it was read")
-            entries.remove_many(session, old_entries)
+            index_kinds.remove_entries(session, old_entries)
             counts.save(session, near)
     except RetryableFailure:
         return False
@@ -185,7 +185,7 @@ def backfill(store: Store, limit: int) -> int | None:
     Return the number of processed rows, or None if no table waits. `modified_at` and streams do not change.
     """
     with store.read() as session:
-        backfill_progress = expiry_backfills.first(session)
+        backfill_progress = progress.first_expiry_backfill(session)
     if backfill_progress is None:
         return None
     with store.write() as session:
@@ -193,7 +193,7 @@ def backfill(store: Store, limit: int) -> int | None:
         table = store.catalog.lock(session, table_id)
         batch = None if table is None else batch_walk.next_batch(session, table, mark, limit)
         if table is None or batch is None:
-            expiry_backfills.finish(session, table_id)
+            progress.finish_expiry_backfill(session, table_id)
             return 0
         changed_rows = []
         for row in batch.rows:
@@ -202,5 +202,5 @@ def backfill(store: Store, limit: int) -> int | None:
                 row.expires_at_ms = expires_at_ms
                 changed_rows.append((table_id, row))
         rows.set_expiry(session, changed_rows)
-        expiry_backfills.save_progress(session, table_id, batch.mark, batch.length)
+        progress.save_expiry_backfill(session, table_id, batch.mark, batch.length)
     return batch.length

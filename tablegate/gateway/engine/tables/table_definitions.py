@@ -17,14 +17,22 @@ from tablegate.gateway.model import errors
 from tablegate.gateway.model.authorization.quotas import TABLES, TableLimit
 from tablegate.gateway.model.commands import table_commands
 from tablegate.gateway.model.tables.indexes import BaseIndex, Index
-from tablegate.gateway.model.tables.namespaces import FOLLOWED, SNAPSHOTS
-from tablegate.gateway.model.tables.tables import Rules, State, StreamRule, Table, azure_name_for
+from tablegate.gateway.model.tables.tables import (
+    FOLLOWED,
+    SNAPSHOTS,
+    Rules,
+    State,
+    StreamRule,
+    Table,
+    azure_name_for,
+)
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.store.rows import row_counts
+from tablegate.gateway.store.sql import progress
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.streams import changes
-from tablegate.gateway.store.tables import expiry_backfills, index_kinds
+from tablegate.gateway.store.tables import index_kinds
 
 
 class TableDefiner:
@@ -303,7 +311,7 @@ class TableDefiner:
         )
         table = self._with_stream(session, old_rules, table, now_ms)
         if command.rules is not None and command.rules.expiry not in (None, old_rules.expiry):
-            expiry_backfills.begin(session, table.id)
+            progress.begin_expiry_backfill(session, table.id)
         return table_dependents.save_table(self._store, session, table)
 
     def _alter_indexes(

@@ -1,11 +1,13 @@
-"""Commands that read and write rows.
+"""Commands that read and write rows, and groups of writes, which are applied atomically.
 
 Commands that are created for each request or row derive from named tuples (command.py).
+
+Pure: without locks and SQL. Each write sees the results of the earlier writes in the group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -21,8 +23,8 @@ from tablegate.gateway.model.authorization.quotas import (
     write_units,
 )
 from tablegate.gateway.model.commands.command import Command
-from tablegate.gateway.model.commands.writes import PERMISSION_OF_CHANGE, Write, names_in
-from tablegate.gateway.model.errors import GatewayError
+from tablegate.gateway.model.commands.writes import PERMISSION_OF_CHANGE, Write, apply, names_in
+from tablegate.gateway.model.errors import DatabaseFailed, GatewayError, GroupRefused
 from tablegate.gateway.model.expressions.predicates import ALWAYS, Predicate, View
 from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.tables.indexes import Index
@@ -296,3 +298,54 @@ def cost_of_writes(outcomes: Sequence[WriteOutcome]) -> Cost:
         (0 if old is None else old.size_bytes, 0 if new is None else new.size_bytes) for old, new in outcomes
     ]
     return Cost(0.0, write_units(map(max, sizes)), sum(new - old for old, new in sizes))
+
+
+RowKey = tuple[int, Position]
+"""(table id, position)."""
+
+
+def apply_group(
+    writes: Sequence[Write],
+    view: MutableMapping[RowKey, Row | None],
+    now: int,
+    refusal: Callable[[Write], GatewayError | None] | None = None,
+) -> list[WriteOutcome] | GatewayError:
+    """Apply writes to a view, in order. `now` is in ticks of 100 ns since 1970.
+
+    Returns the outcome of each write, and updates the view. If a write fails, the view is unchanged. The result is then
+    the error of the write if the group has one write, else GroupRefused with an error or None for each. `refusal`
+    returns an error for writes that must not be evaluated. An unexpected exception is a defect and becomes
+    DatabaseFailed, with the exception as its cause.
+    """
+    drafts: dict[RowKey, Row | None] = {}
+    outcomes: list[WriteOutcome] = []
+    reasons: list[GatewayError | None] = []
+    for write in writes:
+        key = write.table.id, write.key.position
+        old = drafts[key] if key in drafts else view.get(key)
+        try:
+            reason = None if refusal is None else refusal(write)
+            if reason is None:
+                drafts[key] = new = apply(write, old, now)
+                outcomes.append(WriteOutcome(old, new))
+        except GatewayError as error:
+            reason = error
+        except Exception as error:
+            reason = DatabaseFailed("internal error")
+            reason.__cause__ = error
+        reasons.append(reason)
+    if len(outcomes) < len(writes):
+        [*_, only] = reasons
+        return only if len(reasons) == 1 and only is not None else GroupRefused(reasons)
+    view.update(drafts)
+    return outcomes
+
+
+def defects_of_group(error: GatewayError) -> list[BaseException]:
+    """Return the unexpected exceptions that failed a group, for the log."""
+    reasons = error.reasons if isinstance(error, GroupRefused) else [error]
+    return [
+        reason.__cause__
+        for reason in reasons
+        if isinstance(reason, DatabaseFailed) and reason.__cause__ is not None
+    ]

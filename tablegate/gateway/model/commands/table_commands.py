@@ -1,4 +1,4 @@
-"""Commands that find, define, drop and count tables."""
+"""Commands that find, define, drop and count tables, and those for the documents that a dialect stores for an account."""
 
 from __future__ import annotations
 
@@ -206,3 +206,24 @@ class TableStatistics:
     rows: int
     size_bytes: int
     indexes: Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class GetProperties(AccountRead[dict[str, Any] | None]):
+    """Read a document of a namespace by name. Outcome: the document, or None."""
+
+    namespace: str
+    name: str
+
+    permission = Permission.READ_ACCOUNT
+
+
+@dataclass(frozen=True, slots=True)
+class PutProperties(ControlCommand[None]):
+    """Store a document (plain JSON values) of a namespace by name. Outcome: None."""
+
+    namespace: str
+    name: str
+    document: Mapping[str, Any]
+
+    permission = Permission.WRITE_ACCOUNT

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, assert_never
 
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.errors import BadOperand, BadPath, RowRuleViolated
-from tablegate.gateway.model.expressions.arithmetic import add, increment, sum_of
-from tablegate.gateway.model.expressions.documents import Documents
+from tablegate.gateway.model.expressions.edits import Documents, add, increment, sum_of
 from tablegate.gateway.model.expressions.predicates import Attributes, Path, View, value_at
 from tablegate.gateway.model.values.bodies import FOREIGN, tagged, untagged
 from tablegate.gateway.model.values.rows import FOREIGN_KINDS, LONG_KINDS, TICKS_PER_MS, Cell, Contents, Row

@@ -1,6 +1,6 @@
 """Pages of rows: their limits, their contents, and the segments of a table.
 
-engine/rows/page_budget.py decides where a page ends.
+engine/rows/page_builder.py decides where a page ends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables: key schema, indexes, rules for writes, and expiry of rows.
+"""Tables: key schema, indexes, rules for writes, expiry of rows, and the internal namespaces.
 
 Properties of one dialect (billing mode, tags) are in `properties` under the name of the dialect. The gateway does not
 interpret them.
@@ -317,3 +317,29 @@ def azure_name_for(name: str, is_taken: Callable[[str], bool]) -> str:
         if not is_taken((stem + digest).lower()):
             return stem + digest
     raise AssertionError("sha256 gave a thousand names that were taken")
+
+
+SNAPSHOTS = "snapshot/"
+"""Prefix of namespaces with the tables of a snapshot."""
+
+RETAINED = "retained/"
+"""Prefix of namespaces with the rows of backups, and of dropped tables that are still being copied."""
+
+
+FOLLOWED = "followed/"
+"""Prefix of namespaces of streams that exist only for the followers of a table."""
+
+
+def namespace_of_job(job_id: int) -> str:
+    """Return the namespace of the internal tables of a job. They are dropped when it ends."""
+    return f"{RETAINED}job/{job_id}"
+
+
+def namespace_of_backup(backup_id: int) -> str:
+    """Return the namespace of the table with the rows of a backup."""
+    return f"{RETAINED}{backup_id}"
+
+
+def is_reserved_namespace(namespace: str) -> bool:
+    """Return True if a namespace contains only copies."""
+    return namespace.startswith((SNAPSHOTS, RETAINED))

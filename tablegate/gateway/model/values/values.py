@@ -4,16 +4,20 @@ Independent of rows, wire formats and databases.
 
 Values are tagged because `True == 1 == 1.0` in Python, while the dialects distinguish them. Numbers (DECIMAL, INT32,
 INT64, DOUBLE) are one family and compare by value. Every other kind compares only with itself.
+
+Python hashes texts and bytes with a secret. Its hashes of numbers, and of types that consist of numbers, have none. A
+client can send thousands of numbers with one hash, and each look-up of one of them would compare it with all the others.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
+from datetime import date
 from decimal import Context, Decimal
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 
 class Kind(Enum):
@@ -262,3 +266,31 @@ def size_bytes(value: Value) -> int:
     if kind is Kind.INT32:
         return 4
     return 16 if kind is Kind.GUID else 8
+
+
+T = TypeVar("T")
+
+_SECRETLY_HASHED = (str, bytes, date, type(None))  # a datetime is a date
+
+
+def hash_key(data: Any) -> Hashable:
+    """Return a key that equal values share, and no others. All NaN share one."""
+    if isinstance(data, _SECRETLY_HASHED):
+        return data
+    if isinstance(data, int):  # True equals 1
+        return (str(int(data)),)
+    if isinstance(data, float):
+        return (str(int(data)) if data.is_integer() else repr(data),)
+    if isinstance(data, Decimal):
+        return (decimal_text(data),)
+    if isinstance(data, (tuple, list)):
+        return tuple([hash_key(each) for each in data])
+    return (repr(data),)
+
+
+def distinct(values: Iterable[T]) -> list[T]:
+    """Return the first one of each group of equal values, in their order."""
+    first: dict[Hashable, T] = {}
+    for value in values:
+        first.setdefault(hash_key(value), value)
+    return list(first.values())

@@ -17,12 +17,12 @@ from sqlalchemy import event
 
 from tablegate.gateway.model.errors import GatewayError, OutOfSpace
 from tablegate.gateway.store.postgresql import write_ahead_log
-from tablegate.gateway.store.postgresql.errors import translate_error
 from tablegate.gateway.store.postgresql.pipeline import (
     MIN_CONNECT_S,
     Pipeline,
     accepts_connections,
     trace,
+    translate_error,
 )
 from tablegate.gateway.store.postgresql.statements import TRANSACTION_ID, PostgreSQLStatements
 from tablegate.gateway.store.sql.databases import (

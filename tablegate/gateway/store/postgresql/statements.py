@@ -14,7 +14,7 @@ import psycopg
 
 from tablegate.gateway.model.tables.pages import Concatenation
 from tablegate.gateway.store.postgresql import binary_rows
-from tablegate.gateway.store.rows import entries, rows
+from tablegate.gateway.store.rows import rows
 from tablegate.gateway.store.sql.checksums import ROW_COLUMNS, ROW_WIDTH
 from tablegate.gateway.store.sql.databases import (
     BodyPattern,
@@ -28,6 +28,7 @@ from tablegate.gateway.store.sql.databases import (
     Wildcards,
 )
 from tablegate.gateway.store.sql.prefilters import spelled
+from tablegate.gateway.store.tables import index_kinds
 
 # A transaction's id and the position of the log after its first lock. The transaction has a record before that
 # position, and its commit can only be after it (PostgreSQL.committed).
@@ -104,7 +105,9 @@ DELETE FROM rows r USING (
     FOR UPDATE OF s SKIP LOCKED
 ) unchanged WHERE r.ctid = unchanged.ctid"""
 
-_ADD_ENTRIES = f"INSERT INTO entries ({entries.COLUMNS}) SELECT * FROM {_ENTRIES}" + entries.RESIZE
+_ADD_ENTRIES = (
+    f"INSERT INTO entries ({index_kinds.ENTRY_COLUMNS}) SELECT * FROM {_ENTRIES}" + index_kinds.RESIZE_ENTRY
+)
 _REMOVE_ENTRIES = f"""
 DELETE FROM entries e USING {_KEYS} AS k(index_id, partition, sort, slot)
 WHERE e.index_id = k.index_id AND e.partition = k.partition AND e.sort = k.sort AND e.slot = k.slot"""
@@ -204,10 +207,10 @@ class PostgreSQLStatements(Statements):
         )
 
     def add_entries(self, session: Session, entries_to_add: Sequence[Row]) -> None:
-        _send(session, entries.ADD, _ADD_ENTRIES, entries_to_add)
+        _send(session, index_kinds.ADD_ENTRY, _ADD_ENTRIES, entries_to_add)
 
     def remove_entries(self, session: Session, keys: Sequence[Key]) -> None:
-        _send(session, entries.REMOVE, _REMOVE_ENTRIES, keys)
+        _send(session, index_kinds.REMOVE_ENTRY, _REMOVE_ENTRIES, keys)
 
     def claim_token(self, session: Session, key: tuple[str, str, int]) -> None:
         session.send(_CLAIM_TOKEN, key)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tablegate.gateway.model.commands.write_groups import RowKey
+from tablegate.gateway.model.commands.row_commands import RowKey
 from tablegate.gateway.model.errors import DataCorrupted
 from tablegate.gateway.model.values.keys import LOWEST, Position
 from tablegate.gateway.model.values.rows import Row

@@ -16,12 +16,12 @@ from tablegate.gateway.model.values.keys import (
     HIGHEST,
     LOWEST,
     SLOT_SHIFT,
+    SLOTS,
     Position,
     partition_hash,
     slot_of,
 )
 from tablegate.gateway.model.values.rows import Contents, Row
-from tablegate.gateway.model.values.slots import SLOTS
 from tablegate.gateway.store.sql import checksums, positions
 from tablegate.gateway.store.sql.checksums import ROW_COLUMNS, ROW_WIDTH, checksum_of
 from tablegate.gateway.store.sql.databases import Session

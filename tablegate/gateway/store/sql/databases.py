@@ -168,7 +168,7 @@ class Statements(ABC):
     guards_partitions = False
     """True if local transactions and other writers exclude each other by a guard row for the partition's slot.
 
-    Otherwise they use the table's row, which every writer locks anyway (store/transactions/local_transactions.py).
+    Otherwise they use the table's row, which every writer locks anyway (features/local_transactions/local_transaction_store.py).
     """
     joins_entries = True
     """True if one statement can join index entries with their rows, which may be at another slot."""

@@ -13,8 +13,7 @@ from __future__ import annotations
 import hashlib
 from typing import NamedTuple
 
-from tablegate.gateway.model.values.keys import SLOT_SHIFT, Position, partition_hash
-from tablegate.gateway.model.values.slots import SLOTS
+from tablegate.gateway.model.values.keys import SLOT_SHIFT, SLOTS, Position, partition_hash
 
 COLUMN_BYTES = 1_280
 KEPT_BYTES = COLUMN_BYTES - hashlib.sha256().digest_size

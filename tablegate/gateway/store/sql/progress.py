@@ -1,4 +1,4 @@
-"""Progress of background work: the number of rows done and left.
+"""Progress of background work: rows done and left, and tables with a changed expiry rule until all rows have new times.
 
 Rows done are recorded in the work's own transactions. Rows left are counted on request, in bounded time. Concurrent
 writers make that count approximate.
@@ -69,3 +69,30 @@ def unfinished_work(
         at_most -= count - min(rows_processed, count)
         progress.append(WorkProgress(work, owner_id, rows_done, max(0, count - rows_processed)))
     return progress
+
+
+def begin_expiry_backfill(session: Session, table_id: int) -> None:
+    """Schedule the update of all rows of a table, from the start."""
+    session.execute(
+        "INSERT INTO expiry_backfills (table_id, mark) VALUES (?, NULL) ON CONFLICT (table_id) DO UPDATE SET mark = NULL",
+        (table_id,),
+    )
+    forget(session, EXPIRY_BACKFILL, table_id)
+
+
+def first_expiry_backfill(session: Session) -> tuple[int, bytes | None] | None:
+    """Return (table id, mark) of one waiting table, or None."""
+    rows = session.query("SELECT table_id, mark FROM expiry_backfills ORDER BY table_id LIMIT 1")
+    return (rows[0][0], rows[0][1]) if rows else None
+
+
+def save_expiry_backfill(session: Session, table_id: int, mark: bytes, number: int) -> None:
+    """Save the mark up to which a table is updated, and add `number` to the rows done."""
+    session.execute("UPDATE expiry_backfills SET mark = ? WHERE table_id = ?", (mark, table_id))
+    advance(session, EXPIRY_BACKFILL, table_id, number)
+
+
+def finish_expiry_backfill(session: Session, table_id: int) -> None:
+    """Remove a table that is finished or dropped."""
+    session.send("DELETE FROM expiry_backfills WHERE table_id = ?", (table_id,))
+    forget(session, EXPIRY_BACKFILL, table_id)

@@ -1,4 +1,4 @@
-"""SQLite: one file in write-ahead mode, and the meaning of its errors. databases.py describes the interface."""
+"""SQLite: one file in write-ahead mode, pooled connections, the meaning of errors. databases.py has the interface."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 import os
 import sqlite3
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
@@ -22,12 +23,65 @@ from tablegate.gateway.store.sql.databases import (
     LockTimeout,
     Session,
 )
-from tablegate.gateway.store.sqlite.connections import Connections, HeldConnection
 from tablegate.gateway.store.sqlite.files import OpenFiles
 from tablegate.gateway.store.sqlite.statements import SQLiteStatements
 
 if TYPE_CHECKING:
     import sqlalchemy
+
+
+class HeldConnection:
+    """A connection in use. It becomes free when this object is garbage-collected."""
+
+    __slots__ = ("_connections", "connection")
+
+    def __init__(self, connection: sqlite3.Connection, connections: Connections) -> None:
+        self.connection = connection
+        self._connections: Connections | None = connections
+
+    def discard(self) -> None:
+        """Close the connection for good."""
+        connections, self._connections = self._connections, None
+        if connections is not None:
+            connections.discard(self.connection)
+
+    def __del__(self) -> None:
+        if self._connections is not None:
+            self._connections.free.append(self.connection)
+
+
+class Connections:
+    """All connections to one database. Thread-safe."""
+
+    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
+        self._connect = connect
+        self._all: set[sqlite3.Connection] = set()
+        self.free: deque[sqlite3.Connection] = deque()
+
+    def connect(self) -> sqlite3.Connection:
+        """Return a new connection, which `close` also closes. Raises sqlite3.Error."""
+        connection = self._connect()
+        self._all.add(connection)
+        return connection
+
+    def take(self) -> HeldConnection:
+        """Return a free or new connection. Raises sqlite3.Error."""
+        try:
+            connection = self.free.pop()
+        except IndexError:
+            connection = self.connect()
+        return HeldConnection(connection, self)
+
+    def discard(self, connection: sqlite3.Connection) -> None:
+        self._all.discard(connection)
+        connection.close()
+
+    def close(self) -> None:
+        """Close all connections, including those in use by threads, because they keep files open."""
+        self.free.clear()
+        while self._all:
+            self._all.pop().close()
+
 
 log = logging.getLogger(__name__)
 
@@ -276,7 +330,7 @@ class SQLite(Database):
         return self.write()
 
     def back_up(self, target: Path, progress: Callable[[int, int], None]) -> float:
-        from tablegate.gateway.store.sqlite.backup import back_up
+        from tablegate.gateway.store.sqlite.files import back_up
 
         try:
             return back_up(Path(self._place), target, progress)
@@ -284,7 +338,7 @@ class SQLite(Database):
             raise _sqlite_error(error) from error
 
     def damaged_pages(self, limit_s: float) -> list[str] | None:
-        from tablegate.gateway.store.sqlite.page_check import damaged_pages
+        from tablegate.gateway.store.sqlite.files import damaged_pages
 
         return None if self._files is None else damaged_pages(Path(self._place), limit_s)
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tablegate.gateway.model.tables.pages import Concatenation
-from tablegate.gateway.store.rows import entries, rows
+from tablegate.gateway.store.rows import rows
 from tablegate.gateway.store.sql.checksums import ROW_WIDTH
 from tablegate.gateway.store.sql.databases import (
     BodyPattern,
@@ -26,6 +26,7 @@ from tablegate.gateway.store.sql.databases import (
     Wildcards,
 )
 from tablegate.gateway.store.sql.prefilters import spelled
+from tablegate.gateway.store.tables import index_kinds
 
 # Earlier versions aggregate rows in the order of the ordered subquery.
 _HAS_ORDERED_AGGREGATES = sqlite3.sqlite_version_info >= (3, 44)
@@ -103,10 +104,10 @@ class SQLiteStatements(Statements):
         return session.execute_many(rows.REMOVE_UNCHANGED, versions)
 
     def add_entries(self, session: Session, entries_to_add: Sequence[Row]) -> None:
-        session.execute_many(entries.ADD, entries_to_add)
+        session.execute_many(index_kinds.ADD_ENTRY, entries_to_add)
 
     def remove_entries(self, session: Session, keys: Sequence[Key]) -> None:
-        session.execute_many(entries.REMOVE, keys)
+        session.execute_many(index_kinds.REMOVE_ENTRY, keys)
 
     def claim_token(self, session: Session, key: tuple[str, str, int]) -> None:
         pass

@@ -1,12 +1,14 @@
-"""The catalogue: the SQL rows that define tables and indexes.
+"""The catalogue: the SQL rows that define tables and indexes, and what capabilities do when a table changes.
 
 A cached descriptor is verified inside the transaction that uses it (`check`). If another process changed or dropped the
 table, the request is parsed again (docs/architecture.md section 4, step 1).
+
+`Catalog.hooks` has one object of each capability that needs it (gateway/capabilities.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -15,9 +17,38 @@ from tablegate.gateway.model.tables.indexes import BaseIndex, IndexView
 from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES, State, Table
 from tablegate.gateway.store.sql import counters, progress
 from tablegate.gateway.store.sql.databases import Pending, Session
-from tablegate.gateway.store.tables import descriptors, expiry_backfills, index_kinds
-from tablegate.gateway.store.tables.descriptor_cache import Cache
-from tablegate.gateway.store.tables.table_hooks import TableHook
+from tablegate.gateway.store.tables import descriptors, index_kinds
+from tablegate.gateway.store.tables.descriptors import Cache
+
+
+class TableHook:
+    """What one capability does. It overrides the methods that it needs."""
+
+    def copied(self, session: Session, source: Table, copy: Table, now_ms: int) -> Table:
+        """Return the new empty copy of a table with the capability's own rules. The caller stores it."""
+        return copy
+
+    def detach(self, session: Session, table: Table, now_ms: int) -> None:
+        """Remove the links of other tables and clients to a locked table that is being dropped."""
+
+    def retain(self, session: Session, table: Table, now_ms: int) -> bool:
+        """Keep a dropped table in a reserved namespace. Return False if the capability does not need it."""
+        return False
+
+    def remove_indexes(self, session: Session, table: Table) -> None:
+        """Delete the capability's indexes of a table that is being removed or moved."""
+
+    def remove(self, session: Session, table: Table) -> None:
+        """Delete what the capability stores of a table that is being removed."""
+
+    def bytes_by_namespace(self, session: Session) -> Mapping[str, int]:
+        """Return the bytes that the capability stores besides tables, for quotas."""
+        return {}
+
+    def copy_sources(self, session: Session) -> Mapping[int, int]:
+        """Return the source of each table that is being filled, for quotas. The table will be about as large."""
+        return {}
+
 
 _INDEXES = f"SELECT table_id, {descriptors.INDEX_COLUMNS} FROM indexes"
 # A table and its indexes, in one statement. The columns of the index are NULL if there is none.
@@ -255,7 +286,7 @@ class Catalog:
         """Delete a table in constant time. Its rows and entries are purged later, and its id is never reused."""
         self._remove_indexes(session, table)
         session.send("DELETE FROM tables WHERE id = ?", (table.id,))
-        expiry_backfills.finish(session, table.id)
+        progress.finish_expiry_backfill(session, table.id)
         session.send("INSERT INTO purges (kind, id) VALUES ('table', ?)", (table.id,))
         for hook in self.hooks:
             hook.remove(session, table)

@@ -1,4 +1,4 @@
-"""Kinds of indexes: the stored form of their definitions, and their entries.
+"""Kinds of indexes: the stored form of their definitions, and their entries. Ordered indexes have their SQL here.
 
 The core has the ordered indexes. A capability registers each other kind, and the core calls it in the transaction of a
 write.
@@ -16,10 +16,47 @@ from tablegate.gateway.model.tables.indexes import BaseIndex, Entry, Index, Inde
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import key_schema_document, key_schema_of
 from tablegate.gateway.model.values.rows import Row
-from tablegate.gateway.store.rows import entries
 from tablegate.gateway.store.rows.row_counts import Count, CountChanges
-from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.sql.databases import Key, Session
 from tablegate.gateway.store.sql.owned_rows import KINDS
+from tablegate.gateway.store.sql.positions import stored_position
+
+ENTRY_COLUMNS = "index_id, partition, sort, slot, size_bytes, row_partition, row_sort, row_slot, full_key"
+
+# Statements for one entry, for every database. `Statements` handles sets of entries.
+RESIZE_ENTRY = " ON CONFLICT (index_id, partition, sort, slot) DO UPDATE SET size_bytes = excluded.size_bytes"
+ADD_ENTRY = f"INSERT INTO entries ({ENTRY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?){RESIZE_ENTRY}"
+REMOVE_ENTRY = "DELETE FROM entries WHERE index_id = ? AND partition = ? AND sort = ? AND slot = ?"
+
+
+def add_entries(session: Session, entries: Iterable[tuple[int, Entry]]) -> None:
+    """Insert entries, given as (index id, entry). An existing entry gets the new size."""
+    values = []
+    for index_id, entry in entries:
+        stored_key, row = stored_position(entry.position), stored_position(entry.row.position)
+        values.append(
+            (
+                index_id,
+                stored_key.partition,
+                stored_key.sort,
+                stored_key.slot,
+                entry.size_bytes,
+                row.partition,
+                row.sort,
+                row.slot,
+                stored_key.full_key,
+            )
+        )
+    if values:
+        session.statements.add_entries(session, sorted(values))
+
+
+def remove_entries(session: Session, entries: Sequence[tuple[int, Entry]]) -> None:
+    """Delete entries, given as (index id, entry)."""
+    keys: list[Key] = [(index_id, *stored_position(entry.position)[:3]) for index_id, entry in entries]
+    if keys:
+        session.statements.remove_entries(session, sorted(keys))
+
 
 T = TypeVar("T", bound=BaseIndex)
 
@@ -76,11 +113,11 @@ class IndexKind(ABC, Generic[T]):
 
 
 class OrderedIndexKind(IndexKind[Index]):
-    """The ordered indexes (store/rows/entries.py)."""
+    """The ordered indexes (store/tables/index_kinds.py)."""
 
     name = Index.kind
     member = "key_schema"
-    columns = entries.COLUMNS
+    columns = ENTRY_COLUMNS
 
     def definition_of(self, index: Index) -> dict[str, Any]:
         return {
@@ -106,13 +143,11 @@ class OrderedIndexKind(IndexKind[Index]):
         self, session: Session, indexes: Sequence[Index], pairs: Sequence[RowPair], counts: CountChanges
     ) -> None:
         old_entries, new_entries = differences(indexes, pairs, counts)
-        entries.remove_many(session, old_entries)
-        entries.add_many(session, new_entries)
+        remove_entries(session, old_entries)
+        add_entries(session, new_entries)
 
     def fill(self, session: Session, index: Index, rows: Iterable[Row]) -> None:
-        entries.add_many(
-            session, [(index.id, entry) for row in rows if (entry := index.entry(row)) is not None]
-        )
+        add_entries(session, [(index.id, entry) for row in rows if (entry := index.entry(row)) is not None])
 
 
 def differences(

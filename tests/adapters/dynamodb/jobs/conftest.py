@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway.engine.background import job_runner
-from tablegate.gateway.model.commands.job_commands import ListUnfinishedJobs
+from tablegate.gateway.features.jobs import job_runner
+from tablegate.gateway.features.jobs.job_commands import ListUnfinishedJobs
 from tests.adapters.dynamodb.client import DynamoDBService
 from tests.support.clock import Clock
 from tests.support.object_places import FolderPlace, Place, S3Place, moto_endpoint, reset_moto

@@ -25,8 +25,8 @@ from tablegate.adapters.dynamodb.object_stores.object_store import (
     OpenObject,
     StoredObject,
 )
-from tablegate.gateway.engine.background import pacing
-from tablegate.gateway.engine.background.pacing import MAX_ROWS, MIN_ROWS
+from tablegate.gateway.engine.background import scheduler
+from tablegate.gateway.engine.background.scheduler import MAX_ROWS, MIN_ROWS
 from tablegate.gateway.model.commands.row_commands import Read, ReadAll
 from tests.adapters.dynamodb.jobs.conftest import TABLE_ARN, Exporter
 from tests.adapters.dynamodb.jobs.test_import_api import begun, counts, described, line
@@ -219,7 +219,7 @@ def test_an_object_of_newlines_and_two_items(exporter: Exporter) -> None:
 
 def test_an_export_of_large_items(exporter: Exporter, monkeypatch: pytest.MonkeyPatch) -> None:
     """The data read for a batch, full or incremental, is bounded in bytes."""
-    monkeypatch.setattr(pacing, "MAX_ROWS", MIN_ROWS)
+    monkeypatch.setattr(scheduler, "MAX_ROWS", MIN_ROWS)
     exporter.service.table()
     exporter.keep_history()
     begin = exporter.service.clock.ms

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway.model.commands.job_commands import CancelJob, ListUnfinishedJobs
-from tablegate.gateway.model.commands.snapshot_commands import ResetTables
-from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.features.history.backup_commands import ResetTables
+from tablegate.gateway.features.jobs.job_commands import CancelJob, Job, ListUnfinishedJobs
 from tablegate.gateway.security.gate import run_one
 from tests.adapters.dynamodb.jobs.conftest import TABLE_ARN, Exporter
 from tests.adapters.dynamodb.jobs.test_import_api import begun, described, line, parameters

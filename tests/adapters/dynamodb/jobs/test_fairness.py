@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway.engine.background import pacing
-from tablegate.gateway.engine.background.pacing import MIN_ROWS
+from tablegate.gateway.engine.background import scheduler
+from tablegate.gateway.engine.background.scheduler import MIN_ROWS
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tests.adapters.dynamodb.client import DynamoDBService, signed
 from tests.adapters.dynamodb.jobs.test_import_api import given, line, parameters
@@ -62,7 +62,7 @@ def accounts(
     database_url: str, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Accounts]:
     """All batches are of the same size, however quick the machine is."""
-    monkeypatch.setattr(pacing, "MAX_ROWS", MIN_ROWS)
+    monkeypatch.setattr(scheduler, "MAX_ROWS", MIN_ROWS)
     place = FolderPlace(tmp_path / "exports")
     place.put("many/1", b"".join(line(f"{number:06}") for number in range(ROWS)))
     place.put("one/1", line("1"))

@@ -17,8 +17,8 @@ import orjson
 import pytest
 
 from tablegate.adapters.dynamodb.validation import long_members
-from tablegate.gateway.engine.vectors import searching as engine_searching
-from tablegate.gateway.engine.vectors.vector_graphs import VectorGraph
+from tablegate.gateway.features.vectors import vector_search as engine_searching
+from tablegate.gateway.features.vectors.vector_graphs import VectorGraph
 from tests.conftest import Serve
 from tests.support.raw_client import RawClient
 from tests.support.waiting import PATIENCE_S
@@ -246,9 +246,9 @@ def test_without_numpy_no_index_is_made_and_none_is_searched(service, monkeypatc
     put(service, "a", emb=vector(1, 0, 0))
     monkeypatch.setitem(sys.modules, "numpy", None)
     for module in (
-        "tablegate.gateway.engine.vectors.searching",
-        "tablegate.gateway.engine.vectors.exact_search",
-        "tablegate.gateway.engine.vectors.index_images",
+        "tablegate.gateway.features.vectors.vector_search",
+        "tablegate.gateway.features.vectors.exact_search",
+        "tablegate.gateway.features.vectors.index_images",
     ):
         monkeypatch.delitem(sys.modules, module, raising=False)
         monkeypatch.delattr(module, raising=False)
@@ -876,7 +876,7 @@ def test_a_backup_has_the_index_and_so_has_what_is_restored_from_it(service) -> 
 def test_a_server_makes_graphs_by_itself(
     serve: Serve, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """--vector-approximate-from. tests/gateway/engine/test_approximate_searches.py tests the results of
+    """--vector-approximate-from. tests/gateway/features/vectors/test_approximate_searches.py tests the results of
     such searches.
     """
     monkeypatch.setattr(engine_searching, "_GRAPH_COST", 0)

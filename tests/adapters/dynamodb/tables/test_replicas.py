@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway.model.commands.replica_commands import AddReplicas, RemoveReplicas
+from tablegate.gateway.features.global_tables.replica_commands import AddReplicas, RemoveReplicas
 from tablegate.gateway.model.commands.table_commands import AlterTable, AlterTables, FindTable
 from tests.adapters.dynamodb.client import DynamoDBService, signed
 from tests.adapters.dynamodb.tables.test_tables import with_index

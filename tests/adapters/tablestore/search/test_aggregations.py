@@ -12,7 +12,7 @@ from tablegate.adapters.tablestore.search import variants
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.plainbuffer import decode_row
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.model.search import collecting
+from tablegate.gateway.features.search import collecting
 from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.adapters.tablestore.search_messages import (
     Searches,

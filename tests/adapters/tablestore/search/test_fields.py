@@ -10,8 +10,8 @@ from tablegate.adapters.tablestore.search.index_schemas import schema_of
 from tablegate.adapters.tablestore.search.queries import query_of
 from tablegate.adapters.tablestore.wire.plainbuffer import decode_row
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.model.search import addresses, dates
-from tablegate.gateway.model.search.queries import fields_of
+from tablegate.gateway.features.search import field_values
+from tablegate.gateway.features.search.queries import fields_of
 from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.adapters.tablestore.search_messages import (
     Searches,
@@ -169,12 +169,12 @@ def test_addresses(table: Searches) -> None:
 
 
 def test_blocks_have_all_lengths() -> None:
-    assert addresses.block_of("10.0.0.1/32") == (addresses.digits_of("10.0.0.1"),) * 2
-    assert addresses.block_of("10.0.0.1/0") == (
-        addresses.digits_of("0.0.0.0"),
-        addresses.digits_of("255.255.255.255"),
+    assert field_values.address_block("10.0.0.1/32") == (field_values.address_digits("10.0.0.1"),) * 2
+    assert field_values.address_block("10.0.0.1/0") == (
+        field_values.address_digits("0.0.0.0"),
+        field_values.address_digits("255.255.255.255"),
     )
-    assert addresses.block_of("::1/128") == (addresses.digits_of("::1"),) * 2
+    assert field_values.address_block("::1/128") == (field_values.address_digits("::1"),) * 2
 
 
 # Dates. Source: "Date data type"
@@ -185,7 +185,7 @@ def test_the_range_of_dates(table: Searches) -> None:
     formats = ["epoch_nanos", "yyyy-MM-dd HH:mm:ss.SSSSSSSSS"]
     table.create(field("d", DATE, date_formats=formats))
     day = "2262-04-11 23:47:16"
-    for key, value in enumerate((-1, 0, dates.LAST_NS, f"{day}.854775806", f"{day}.854775808")):
+    for key, value in enumerate((-1, 0, field_values.LAST_NS, f"{day}.854775806", f"{day}.854775808")):
         table.service.put({"pk": key}, {"d": value})
     table.catch_up()
     assert table.find(exists("d")) == [1, 2, 3]

@@ -15,7 +15,7 @@ import pytest
 
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.model.search import highlighting, hits
+from tablegate.gateway.features.search import hits
 from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.adapters.tablestore.search_messages import (
     Searches,
@@ -174,7 +174,7 @@ def test_marks_are_in_the_first_characters_of_a_text(
     table: Searches, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for characters, expected in ((4, ["<em>xihu</em> district, hangzhou"]), (3, [])):
-        monkeypatch.setattr(highlighting, "MOST_CHARACTERS", characters)
+        monkeypatch.setattr(hits, "MOST_CHARACTERS", characters)
         assert fragments(table, match("xihu")) == [expected]
 
 

@@ -10,7 +10,7 @@ import pytest
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as table_messages
-from tablegate.gateway.engine.search import search_maintenance
+from tablegate.gateway.features.search import search_maintenance
 from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.adapters.tablestore.search_messages import (
     Searches,

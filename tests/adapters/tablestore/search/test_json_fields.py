@@ -9,7 +9,7 @@ import pytest
 
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.model.search.documents import ARRAY_MAX
+from tablegate.gateway.features.search.documents import ARRAY_MAX
 from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.adapters.tablestore.search_messages import (
     Searches,

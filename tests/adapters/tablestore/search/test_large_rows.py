@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.engine.search import searching
-from tablegate.gateway.model.commands.search_commands import SearchPage, SearchRows
+from tablegate.gateway.features.search import document_store, searching
+from tablegate.gateway.features.search.search_commands import SearchPage, SearchRows
 from tablegate.gateway.model.values.keys import Position
-from tablegate.gateway.store.search import documents
 from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.adapters.tablestore.search_messages import Searches, match_all, wildcard
 
@@ -33,16 +32,16 @@ def table(service: TableStoreService) -> Searches:
 def test_large_documents_are_read_one_by_one(table: Searches, monkeypatch: pytest.MonkeyPatch) -> None:
     """1,000 documents were read together: 2 GB, if each has a text of 2 MB."""
     fetched: list[int] = []
-    fetch = documents.fetch
+    fetch = document_store.fetch
 
     def counted(session: Any, index: Any, positions: Sequence[Position]) -> Any:
         fetched.append(len(positions))
         return fetch(session, index, positions)
 
-    monkeypatch.setattr(documents, "fetch", counted)
+    monkeypatch.setattr(document_store, "fetch", counted)
     assert table.find(wildcard("k", "*x")) == [0, 1, 2, 3, 4]
     assert fetched == []
-    monkeypatch.setattr(documents, "_SMALL_BYTES", 1_000)
+    monkeypatch.setattr(document_store, "_SMALL_BYTES", 1_000)
     assert table.find(wildcard("k", "*x")) == [0, 1, 2, 3, 4]
     assert fetched == [1, 1, 1, 1]
 

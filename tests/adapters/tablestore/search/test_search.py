@@ -11,9 +11,8 @@ from tablegate.adapters.tablestore.search import tokens
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.plainbuffer import decode_row
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.engine.search import searching
+from tablegate.gateway.features.search import document_store, searching
 from tablegate.gateway.model.values.values import Value
-from tablegate.gateway.store.search import documents
 from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.adapters.tablestore.search_messages import (
     Searches,
@@ -615,7 +614,7 @@ def test_a_sort_by_a_field_evaluates_its_first_terms_only(
         table.service.put({"pk": number}, {"l": number * 7 % 20 - 10, "k": f"k{number * 7 % 20:02d}"})
     table.catch_up()
     expected = sorted(range(20), key=lambda number: number * 7 % 20, reverse=descending)
-    monkeypatch.setattr(documents, "_FEW", 10)
+    monkeypatch.setattr(document_store, "_FEW", 10)
     monkeypatch.setattr(searching, "MOST_EVALUATED", 5)
     answer = table.search(match_all(), sort=by_field(name, descending), limit=3, get_total_count=True)
     found = keys_of(answer)

@@ -11,7 +11,7 @@ import pytest
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.engine import vectors
-from tablegate.gateway.engine.search import nearest as nearest_vectors
+from tablegate.gateway.features.search import searching as nearest_vectors
 from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.adapters.tablestore.search_messages import (
     Searches,
@@ -105,7 +105,7 @@ def test_blocks_of_vectors(service: TableStoreService, monkeypatch: pytest.Monke
 
 def test_vector_queries_need_numpy(service: TableStoreService, monkeypatch: pytest.MonkeyPatch) -> None:
     table = fill(service, messages.COSINE)
-    monkeypatch.setitem(sys.modules, "tablegate.gateway.engine.vectors.exact_search", None)
+    monkeypatch.setitem(sys.modules, "tablegate.gateway.features.vectors.exact_search", None)
     monkeypatch.delattr(vectors, "exact_search", raising=False)
     with pytest.raises(Refused, match=r"tablegate\[vectors\]"):
         table.find(nearest())

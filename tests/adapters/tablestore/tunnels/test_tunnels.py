@@ -17,7 +17,7 @@ from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.plainbuffer import CellOperation, WireCell
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.adapters.tablestore.wire.protocol import tunnel_pb2
-from tablegate.gateway.engine.streams.tunnels import RETENTION_MS
+from tablegate.gateway.features.tunnels.tunnel_engine import RETENTION_MS
 from tablegate.gateway.model.commands.stream_commands import Reshard
 from tablegate.gateway.model.commands.table_commands import FindTable
 from tests.adapters.tablestore.client import Refused, TableStoreService, plain

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tablegate.gateway.engine.background import scheduler
-from tablegate.gateway.engine.background.pacing import (
+from tablegate.gateway.engine.background.scheduler import (
     BATCH_S,
     LARGE_BACKLOG_ROWS,
     LARGE_BACKLOG_S,
     MIN_ROWS,
     PARTS_BESIDE_CLIENTS,
     CpuShare,
+    Work,
 )
-from tablegate.gateway.engine.background.scheduler import Work
 from tablegate.gateway.engine.engine import Engine
 from tests.gateway.engine.background.test_pacing import scheduler_of
 from tests.gateway.engine.conftest import make_table

@@ -14,17 +14,19 @@ import pytest
 
 from tablegate.gateway import background
 from tablegate.gateway.capabilities import new_engine
-from tablegate.gateway.engine.background import pacing, scheduler
-from tablegate.gateway.engine.background.pacing import (
+from tablegate.gateway.engine.background import scheduler
+from tablegate.gateway.engine.background.scheduler import (
     BATCH_S,
     MAX_ROWS,
     MIN_ROWS,
     BatchDone,
     BatchSize,
     FairQueue,
+    Scheduler,
+    TargetFailed,
+    Work,
     pause_after,
 )
-from tablegate.gateway.engine.background.scheduler import Scheduler, TargetFailed, Work
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.model.commands.table_commands import AlterTable, DropTable, FindTable
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules
@@ -282,7 +284,7 @@ def work_a_little(engine: Engine, work: str) -> int:
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pacing, "MAX_ROWS", MIN_ROWS)
+    monkeypatch.setattr(scheduler, "MAX_ROWS", MIN_ROWS)
 
 
 def reopened(engine: Engine, clock: Clock) -> Engine:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tablegate.gateway.capabilities import new_engine
-from tablegate.gateway.engine.background import pacing
-from tablegate.gateway.engine.background.pacing import MIN_ROWS
+from tablegate.gateway.engine.background import scheduler
+from tablegate.gateway.engine.background.scheduler import MIN_ROWS
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.model.commands.table_commands import DropTable
 from tablegate.gateway.model.values.values import text
@@ -32,7 +32,7 @@ def staying(engine: Engine, going: Client, monkeypatch: pytest.MonkeyPatch) -> C
     monkeypatch.setattr(purges, "_MIN_ROWS_BY_PAGE", 1)
     monkeypatch.setattr(purges, "_PAGES", 2)
     monkeypatch.setattr(purges, "_TIMES_FASTER", 1)
-    monkeypatch.setattr(pacing, "MAX_ROWS", MIN_ROWS)
+    monkeypatch.setattr(scheduler, "MAX_ROWS", MIN_ROWS)
     things = Client(engine, make_table(engine, "staying", indexes=(by_color(),)))
     for first in range(0, ROWS, 50):
         for table in (going, things):

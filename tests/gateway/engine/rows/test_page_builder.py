@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.engine.rows import page_budget
+from tablegate.gateway.engine.rows import page_builder
 from tablegate.gateway.model.expressions.ranges import EVERYTHING
 from tablegate.gateway.model.tables.pages import PageLimits
 from tablegate.gateway.model.values.rows import Contents, Row
@@ -29,7 +29,7 @@ def client(engine: Engine) -> Client:
 
 def test_a_page_that_takes_long_ends_at_a_row(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = iter(range(1000))
-    monkeypatch.setattr(page_budget, "monotonic", lambda: next(seconds))
+    monkeypatch.setattr(page_builder, "monotonic", lambda: next(seconds))
     page = client.page(EVERYTHING, limits=PageLimits(seconds=1.5, peek=True), cut=cut)
     assert 0 < len(page.rows) < 150
     assert page.next is not None and page.scanned == len(page.rows)

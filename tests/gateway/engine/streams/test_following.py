@@ -9,7 +9,7 @@ import pytest
 from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.engine.background.scheduler import TargetFailed
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model.commands.snapshot_commands import ResetTables
+from tablegate.gateway.features.history.backup_commands import ResetTables
 from tablegate.gateway.model.commands.stream_commands import (
     Follow,
     ListFollowers,

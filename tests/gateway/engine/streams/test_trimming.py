@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tablegate.gateway.engine.background import pacing
-from tablegate.gateway.engine.background.pacing import MIN_ROWS
+from tablegate.gateway.engine.background import scheduler
+from tablegate.gateway.engine.background.scheduler import MIN_ROWS
 from tablegate.gateway.engine.engine import Engine
 from tests.gateway.engine.streams.test_streaming import make, rule
 from tests.support.clock import Clock
@@ -16,7 +16,7 @@ CHANGES = 3 * MIN_ROWS
 def test_expired_changes_are_counted_as_work_that_is_left(
     engine: Engine, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pacing, "MAX_ROWS", MIN_ROWS)
+    monkeypatch.setattr(scheduler, "MAX_ROWS", MIN_ROWS)
     table = make(engine, stream=rule(hours=1))
     table.write(*(table.put("a", n) for n in range(CHANGES)))
     clock.advance(3_601)

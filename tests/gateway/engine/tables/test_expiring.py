@@ -9,12 +9,12 @@ import pytest
 
 from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.engine.background import scheduler
-from tablegate.gateway.engine.background.pacing import MIN_ROWS
+from tablegate.gateway.engine.background.scheduler import MIN_ROWS
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.engine.tables import expiring
+from tablegate.gateway.features.local_transactions.local_transaction_commands import BeginTransaction
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.table_commands import AlterTable, DropTable, FindTable
-from tablegate.gateway.model.commands.transaction_commands import BeginTransaction
 from tablegate.gateway.model.commands.writes import Replace, Write
 from tablegate.gateway.model.errors import Busy, DatabaseFailed, StaleTable
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules

@@ -8,8 +8,9 @@ import pytest
 
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.engine.tables import indexing
+from tablegate.gateway.features.history.backup_commands import ImportDefinition
+from tablegate.gateway.features.vectors.vectors import Metric, VectorIndex
 from tablegate.gateway.model.commands.row_commands import WriteGroup
-from tablegate.gateway.model.commands.snapshot_commands import ImportDefinition
 from tablegate.gateway.model.commands.table_commands import (
     AlterTable,
     CreateTable,
@@ -20,9 +21,7 @@ from tablegate.gateway.model.commands.table_commands import (
 )
 from tablegate.gateway.model.errors import DatabaseFailed, InvalidInput, NotInstalled
 from tablegate.gateway.model.tables.indexes import IndexProjection
-from tablegate.gateway.model.tables.vector_indexes import VectorIndex
 from tablegate.gateway.model.values.keys import KeySchema
-from tablegate.gateway.model.values.vectors import Metric
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.tables import descriptors, index_kinds
 from tests.gateway.engine.conftest import PAIR, Client, column, make_table

@@ -7,8 +7,8 @@ import threading
 
 from tablegate.gateway.engine.engine import Engine, run_with_retries
 from tablegate.gateway.engine.tables import row_counting
+from tablegate.gateway.features.history.backup_commands import CopyTables
 from tablegate.gateway.model.commands.row_commands import BulkLoad, WriteGroup
-from tablegate.gateway.model.commands.snapshot_commands import CopyTables
 from tablegate.gateway.model.commands.table_commands import (
     AlterTable,
     CountRows,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model.commands.snapshot_commands import ResetTables
+from tablegate.gateway.features.history.backup_commands import ResetTables
 from tablegate.gateway.model.commands.table_commands import DropTable
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.store.sql.databases import Session
-from tablegate.gateway.store.tables.table_hooks import TableHook
+from tablegate.gateway.store.tables.catalog import TableHook
 from tests.gateway.engine.conftest import make_table
 
 

@@ -9,6 +9,7 @@ import pytest
 from tablegate.adapters.azuretable.operation_table import OPERATIONS as AZURE
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB
 from tablegate.adapters.tablestore.operation_table import OPERATIONS as TABLE_STORE
+from tablegate.gateway.features.jobs import job_commands
 from tablegate.gateway.model.authorization.authorizations import (
     Authorization,
     CallerIdentity,
@@ -17,7 +18,6 @@ from tablegate.gateway.model.authorization.authorizations import (
 from tablegate.gateway.model.authorization.globs import EVERY
 from tablegate.gateway.model.authorization.grants import EVERYTHING, Effect, Policy, Resources, Statement
 from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Channel, Permission, Purpose
-from tablegate.gateway.model.commands import job_commands
 from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.security.policies import iam_actions, ram_documents
 from tests.support.ram import action_of

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablegate.gateway.model.errors import BadOperand, NumberOutOfRange
-from tablegate.gateway.model.expressions.arithmetic import add, increment
+from tablegate.gateway.model.expressions.edits import add, increment
 from tablegate.gateway.model.values.values import Kind, Value, decimal, text
 
 MOST_INT64, LEAST_INT64 = 2**63 - 1, -(2**63)

@@ -18,8 +18,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablegate.gateway.model.values import bodies
-from tablegate.gateway.model.values.hash_keys import distinct, hash_key
-from tablegate.gateway.model.values.values import Kind, Value, contains, decimal, number_set, size_bytes
+from tablegate.gateway.model.values.values import (
+    Kind,
+    Value,
+    contains,
+    decimal,
+    distinct,
+    hash_key,
+    number_set,
+    size_bytes,
+)
 
 NUMBERS = 300
 MODULUS = sys.hash_info.modulus

@@ -10,7 +10,7 @@ import orjson
 from tablegate.gateway.model.tables.tables import Rules, State, Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
-from tablegate.gateway.store.tables.descriptor_cache import Cache, memory_bytes
+from tablegate.gateway.store.tables.descriptors import Cache, memory_bytes
 
 
 def table(number: int, **properties: object) -> Table:

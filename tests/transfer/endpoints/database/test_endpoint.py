@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from tablegate.gateway.features.vectors.vectors import Metric, VectorIndex
 from tablegate.gateway.model.commands.stream_commands import ListStreams
 from tablegate.gateway.model.commands.table_commands import CountRows, CreateTable, NewIndex
 from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, StreamRule
-from tablegate.gateway.model.tables.vector_indexes import VectorIndex
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value, decimal, text
-from tablegate.gateway.model.values.vectors import Metric
 from tablegate.transfer.endpoints.database.endpoint import DatabaseEndpoint
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.errors import (

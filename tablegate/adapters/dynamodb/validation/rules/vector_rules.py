@@ -16,7 +16,7 @@ from tablegate.adapters.dynamodb.validation.rules.index_rules import check_proje
 from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, serialization, validation
-from tablegate.gateway.model.values.vectors import pack
+from tablegate.gateway.features.vectors.vectors import pack
 
 Input = dict[str, Any]
 _SCHEMA_ROLES = {"HASH": limits.SEARCH_SCHEMA_HASHES, "INLINE_FILTER": limits.SEARCH_SCHEMA_FILTERS}

@@ -14,7 +14,7 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
 )
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import Boolean, Number, Structure, Text
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.gateway.model.tables.backups import RECOVERY_DAYS
+from tablegate.gateway.features.history.backup_commands import RECOVERY_DAYS
 
 _TABLE: Members = {"TableName": TABLE_NAME}
 # A short one is reported as an invalid backup ARN (ack-api-quirks 457).

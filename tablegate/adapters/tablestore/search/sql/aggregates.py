@@ -15,11 +15,11 @@ from tablegate.adapters.tablestore.sql.sql_types import SqlType
 from tablegate.adapters.tablestore.sql.sql_values import checked
 from tablegate.adapters.tablestore.sql.work import Step, Work
 from tablegate.adapters.tablestore.wire.call_context import TableOrIndex
+from tablegate.gateway.features.search.aggregations import Inner, Metric, MetricKind
+from tablegate.gateway.features.search.queries import Query
+from tablegate.gateway.features.search.schema import SearchField, SearchIndex
+from tablegate.gateway.features.search.search_commands import SearchRows
 from tablegate.gateway.model.commands.row_commands import VisibleNames
-from tablegate.gateway.model.commands.search_commands import SearchRows
-from tablegate.gateway.model.search.aggregations import Inner, Metric, MetricKind
-from tablegate.gateway.model.search.queries import Query
-from tablegate.gateway.model.search.schema import SearchField, SearchIndex
 from tablegate.gateway.model.tables.tables import Table
 
 _NUMBERS = frozenset({SqlType.LONG, SqlType.DOUBLE})

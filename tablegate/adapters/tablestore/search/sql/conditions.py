@@ -23,10 +23,10 @@ from tablegate.adapters.tablestore.sql.trees import (
     literal_value,
 )
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.gateway.model.search import queries
-from tablegate.gateway.model.search.documents import document_of
-from tablegate.gateway.model.search.queries import Query
-from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
+from tablegate.gateway.features.search import queries
+from tablegate.gateway.features.search.documents import document_of
+from tablegate.gateway.features.search.queries import Query
+from tablegate.gateway.features.search.schema import FieldType, SearchField, SearchSchema
 from tablegate.gateway.model.values.values import Kind, Value
 
 _EXACT_TYPES = {

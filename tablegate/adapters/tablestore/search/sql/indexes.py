@@ -24,12 +24,12 @@ from tablegate.adapters.tablestore.values.values import key_value_shown
 from tablegate.adapters.tablestore.values.views import view
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.call_context import TableOrIndex
+from tablegate.gateway.features.search.documents import document_of
+from tablegate.gateway.features.search.ordering import BY_KEY, FieldSort, ScoreSort, Sorter
+from tablegate.gateway.features.search.queries import Nearest, Query
+from tablegate.gateway.features.search.schema import FieldType, SearchField, SearchIndex, SearchSchema
+from tablegate.gateway.features.search.search_commands import ListSearchIndexes, SearchRows
 from tablegate.gateway.model.commands.row_commands import VisibleNames
-from tablegate.gateway.model.commands.search_commands import ListSearchIndexes, SearchRows
-from tablegate.gateway.model.search.documents import document_of
-from tablegate.gateway.model.search.ordering import BY_KEY, FieldSort, ScoreSort, Sorter
-from tablegate.gateway.model.search.queries import Nearest, Query
-from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchIndex, SearchSchema
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.values import Value
 

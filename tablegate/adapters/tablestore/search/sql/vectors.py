@@ -17,8 +17,8 @@ from tablegate.adapters.tablestore.sql.sql_types import sql_error
 from tablegate.adapters.tablestore.sql.trees import function_name, literal_value, own_nodes
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.model.search.queries import Nearest
-from tablegate.gateway.model.search.schema import SearchSchema
+from tablegate.gateway.features.search.queries import Nearest
+from tablegate.gateway.features.search.schema import SearchSchema
 
 NAME = "VECTOR_QUERY_FLOAT32"
 

@@ -21,8 +21,7 @@ import psycopg
 import sqlalchemy
 
 from tablegate.gateway.model.errors import GatewayError
-from tablegate.gateway.model.values.keys import slot_of
-from tablegate.gateway.model.values.slots import SLOTS
+from tablegate.gateway.model.values.keys import SLOTS, slot_of
 from tablegate.gateway.store.postgresql.database import SERVER, PostgreSQL, PostgresSession
 from tablegate.gateway.store.postgresql.distributed import placement
 from tablegate.gateway.store.postgresql.distributed.nodes import (

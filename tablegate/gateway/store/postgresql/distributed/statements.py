@@ -22,9 +22,10 @@ from tablegate.gateway.store.postgresql.statements import (
     PostgreSQLStatements,
     columns_of,
 )
-from tablegate.gateway.store.rows import entries, rows
+from tablegate.gateway.store.rows import rows
 from tablegate.gateway.store.sql.checksums import ROW_WIDTH
 from tablegate.gateway.store.sql.databases import Key, KeyOccupied, Pending, Row, Session
+from tablegate.gateway.store.tables import index_kinds
 
 # Index of the slot in a row, an entry or a key: table or index, partition, sort, slot.
 SLOT = 3
@@ -173,14 +174,14 @@ class DistributedStatements(PostgreSQLStatements):
             if shard is not None:
                 super().add_entries(shard, part)
             else:
-                _send_together(session, entries.ADD, part)
+                _send_together(session, index_kinds.ADD_ENTRY, part)
 
     def remove_entries(self, session: Session, keys: Sequence[Key]) -> None:
         for shard, part in _split(session, keys):
             if shard is not None:
                 super().remove_entries(shard, part)
             else:
-                _send_each(session, entries.REMOVE, part)
+                _send_each(session, index_kinds.REMOVE_ENTRY, part)
 
 
 class DistributedSession(PostgresSession):

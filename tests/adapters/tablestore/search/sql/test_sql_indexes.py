@@ -16,7 +16,7 @@ from tablegate.adapters.tablestore.search.sql import indexes
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.protocol import search_pb2, sql_pb2
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.model.commands.search_commands import SearchRows
+from tablegate.gateway.features.search.search_commands import SearchRows
 from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.adapters.tablestore.search_messages import field, schema
 from tests.support.clock import Clock

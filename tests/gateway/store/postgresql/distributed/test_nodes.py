@@ -11,7 +11,8 @@ from tablegate.gateway.store.postgresql.distributed import nodes
 from tablegate.gateway.store.postgresql.distributed import statements as distributed_statements
 from tablegate.gateway.store.postgresql.distributed.nodes import Nodes, SlotPlacement, places
 from tablegate.gateway.store.postgresql.distributed.sessions import slot_parameter
-from tablegate.gateway.store.rows import concatenated, entries, rows, scans
+from tablegate.gateway.store.rows import range_scans, rows, scans
+from tablegate.gateway.store.tables import index_kinds
 
 HERE, THERE = (
     SlotPlacement(("10.0.0.1", 5432), 1, {"rows": "rows_1"}),
@@ -39,7 +40,7 @@ def test_the_slot_of_a_page_of_bodies_is_found() -> None:
     from tablegate.gateway.model.tables.pages import Concatenation
     from tablegate.gateway.store.postgresql.distributed.statements import DistributedStatements
 
-    statement = concatenated._statement(DistributedStatements(), False, Concatenation(","))
+    statement = range_scans._statement(DistributedStatements(), False, Concatenation(","))
     assert slot_parameter(statement) == 2
 
 
@@ -128,8 +129,8 @@ def test_every_statement_for_rows_can_be_about_shards() -> None:
         rows.SAVE,
         rows.INSERT,
         rows.REMOVE,
-        entries.ADD,
-        entries.REMOVE,
+        index_kinds.ADD_ENTRY,
+        index_kinds.REMOVE_ENTRY,
     ):
         made = PLACE.at_shards(statement)
         assert "rows_7" in made or "entries_17" in made

@@ -1,1 +1,0 @@
-"""Backups, restores and histories."""

@@ -1,1 +1,0 @@
-"""Replicas: tables with the same rows as others."""

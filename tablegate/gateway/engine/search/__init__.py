@@ -1,1 +1,0 @@
-"""Search indexes: definitions, maintenance and searches."""

@@ -1,0 +1,1 @@
+"""Histories of tables, backups, restores, and copies of whole tables."""

@@ -1,0 +1,1 @@
+"""Jobs: exports, imports and other long work, continued by any server process."""

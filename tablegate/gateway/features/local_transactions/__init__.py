@@ -1,0 +1,1 @@
+"""Local transactions: Table Store's transactions on one partition."""

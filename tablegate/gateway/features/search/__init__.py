@@ -1,0 +1,1 @@
+"""Search indexes of Table Store: schemas, documents, queries, aggregations and their SQL."""

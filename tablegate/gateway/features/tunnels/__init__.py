@@ -1,0 +1,1 @@
+"""Tunnels: followers of a table that clients drive, for Table Store."""

@@ -1,0 +1,1 @@
+"""Vector indexes: exact and approximate search of the nearest vectors."""

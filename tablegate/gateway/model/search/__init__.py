@@ -1,1 +1,0 @@
-"""Search indexes: schemas, documents, queries and their evaluation."""

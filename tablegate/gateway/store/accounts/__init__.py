@@ -1,1 +1,0 @@
-"""SQL for credentials, grants, quotas and audit lines."""

@@ -1,1 +1,0 @@
-"""SQL of search indexes: definitions, documents and terms."""

@@ -1,1 +1,0 @@
-"""SQL for local transactions and idempotency tokens."""
