@@ -35,7 +35,8 @@ from benchmarks import machine
 from benchmarks.contestants import Postgres, Workspace
 from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.engine.engine import Engine, EngineOptions
-from tablegate.gateway.features.vectors import vector_store, vector_support
+from tablegate.gateway.features.vectors import vector_store
+from tablegate.gateway.features.vectors.install import install
 from tablegate.gateway.features.vectors.vectors import (
     Metric,
     SearchVectors,
@@ -145,7 +146,7 @@ def measure(name: str, url: str, array: Array, queries: Array, approximately: bo
     compare(array, queries, search)
     if approximately:
         compare_approximate(engine, array, queries, search)
-    vector_support.install(engine, EngineOptions(vector_memory_bytes=0))
+    install(engine, EngineOptions(vector_memory_bytes=0))
     began = time.perf_counter()
     search(queries[0], {})
     print(f"  a search without index in memory      {1_000 * (time.perf_counter() - began):10.1f} ms")
@@ -154,7 +155,7 @@ def measure(name: str, url: str, array: Array, queries: Array, approximately: bo
 
 def compare_approximate(engine: Engine, array: Array, queries: Array, search: Search) -> None:
     """Print the figures of approximate searches and the cost of their graph."""
-    searches = vector_support.install(engine, _OPTIONS._replace(vector_approximate_from=1_000))
+    searches = install(engine, _OPTIONS._replace(vector_approximate_from=1_000))
     search(queries[0], {})
     began, cpu_before = time.perf_counter(), time.process_time()
     while searches.grow_graphs(0, 0):

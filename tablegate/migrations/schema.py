@@ -1,4 +1,4 @@
-"""The whole SQL schema: the tables of all modules of the gateway with names that end in `_schema`."""
+"""The whole SQL schema: the tables of the core, and those of capabilities in their modules with names that end in `_store`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ import pkgutil
 
 from sqlalchemy import MetaData
 
-from tablegate import gateway
+from tablegate.gateway import features
+from tablegate.gateway.store.sql import core_schema
 
-PARTS = tuple(
-    importlib.import_module(module.name)
-    for module in pkgutil.walk_packages(gateway.__path__, f"{gateway.__name__}.")
-    if module.name.endswith("_schema")
+PARTS = (
+    core_schema,
+    *(
+        importlib.import_module(module.name)
+        for module in pkgutil.walk_packages(features.__path__, f"{features.__name__}.")
+        if module.name.endswith("_store")
+    ),
 )
-"""The modules with SQL tables, by name. Each adds its own to the metadata that they share."""
-metadata: MetaData = PARTS[0].metadata
+"""The modules with SQL tables. Each adds its own to the metadata that they share."""
+metadata: MetaData = core_schema.metadata
 """All tables."""

@@ -29,6 +29,7 @@ ON_BOTH_DATABASES = (
     "tests/durability/",
     "tests/gateway/doctor/",
     "tests/gateway/engine/",
+    "tests/gateway/features/",
     "tests/gateway/store/",
 )
 

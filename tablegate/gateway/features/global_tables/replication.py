@@ -15,16 +15,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 from tablegate.gateway.engine.attempts import Attempt, Runners
 from tablegate.gateway.engine.background import batch_walk
-from tablegate.gateway.engine.background.scheduler import MAINTENANCE_PERIOD_S, Work
-from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.engine.streams import follower_reads, following
 from tablegate.gateway.engine.tables.table_dependents import lock_current, save_table, without_unused_log
-from tablegate.gateway.features.global_tables import replica_writes, tombstone_store
+from tablegate.gateway.features.global_tables import tombstone_store
 from tablegate.gateway.features.global_tables.replica_commands import AddReplicas, RemoveReplicas
 from tablegate.gateway.features.global_tables.replica_writes import REPLICATED
 from tablegate.gateway.model.commands.row_commands import WriteGroup
@@ -302,23 +299,3 @@ def trim_tombstones(store: Store, now_ms: int, limit: int) -> int | None:
 
 
 COMMANDS: Runners = {AddReplicas: _add, RemoveReplicas: _remove}
-
-
-def install(engine: Engine, options: EngineOptions) -> None:
-    """Add replicas to an engine. EngineOptions.replication_lag_ms: minimum age of the changes that are sent to others."""
-    background, lag_ms = engine.background, options.replication_lag_ms
-    store = background.store
-
-    def advance(follower: Follower, now_ms: int, limit: int) -> int | None:
-        with store.read() as session:
-            batch = replication_batch(store, session, follower, now_ms - lag_ms, limit)
-        if batch is None or not apply(store, background.write, batch):
-            return None
-        return max(1, batch.length)
-
-    engine.register(COMMANDS)
-    engine.add_write_hook(replica_writes.Mirrors)
-    engine.add_write_hook(replica_writes.DeletionTimes)
-    engine.add_table_hook(ReplicaHook(store))
-    background.add(Work("tombstones", partial(trim_tombstones, store), period_s=MAINTENANCE_PERIOD_S))
-    background.add(Work("replication", follower_reads.in_turns(store, REPLICA, advance)))

@@ -17,7 +17,6 @@ from typing import Any, Protocol
 
 from tablegate.gateway.engine.attempts import Attempt, Runners
 from tablegate.gateway.engine.background.scheduler import BatchDone, BatchSize, FairQueue, Scheduler, Work
-from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.engine.rows.writing import Answer, WriteBatch
 from tablegate.gateway.features.history import restoring
 from tablegate.gateway.features.jobs import job_commands, job_store
@@ -201,11 +200,6 @@ COMMANDS: Runners = {
     job_commands.CancelJob: _cancel,
     job_commands.AdvanceJob: _advance,
 }
-
-
-def install(engine: Engine, options: EngineOptions) -> None:
-    """Add the commands of jobs to an engine. `add_workers` runs the jobs."""
-    engine.register(COMMANDS)
 
 
 class ClaimLost(Exception):

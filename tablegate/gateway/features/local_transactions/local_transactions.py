@@ -14,8 +14,6 @@ from functools import partial
 from typing import Any
 
 from tablegate.gateway.engine.attempts import Attempt, Runner
-from tablegate.gateway.engine.background.scheduler import MAINTENANCE_PERIOD_S, Work
-from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.engine.rows import point_reads, reading
 from tablegate.gateway.engine.rows.reading import Reader
 from tablegate.gateway.engine.rows.writing import WriteHook
@@ -322,11 +320,3 @@ COMMANDS: Mapping[type[Command[Any]], Runner | Reader] = {
     local_transaction_commands.CommitTransaction: _commit,
     local_transaction_commands.AbortTransaction: _abort,
 }
-
-
-def install(engine: Engine, options: EngineOptions) -> None:
-    """Add local transactions to an engine."""
-    engine.register(COMMANDS)
-    engine.add_write_hook(PartitionLocks)
-    batch = partial(sweep, engine.background.store)
-    engine.background.add(Work("local_transactions", batch, period_s=MAINTENANCE_PERIOD_S))

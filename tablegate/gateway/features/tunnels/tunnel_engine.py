@@ -13,15 +13,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 from uuid import uuid4
 
 from tablegate.gateway.engine.attempts import Attempt, Runners
-from tablegate.gateway.engine.background.scheduler import MAINTENANCE_PERIOD_S, Work
-from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.engine.streams import following, streaming
-from tablegate.gateway.engine.streams.follower_reads import oldest_of_kind, oldest_pending_ms
+from tablegate.gateway.engine.streams.follower_reads import oldest_pending_ms
 from tablegate.gateway.engine.tables.table_dependents import lock_current, save_table, without_unused_log
 from tablegate.gateway.features.tunnels import tunnel_commands, tunnel_store
 from tablegate.gateway.features.tunnels.tunnels import (
@@ -297,11 +294,3 @@ COMMANDS: Runners = {
     tunnel_commands.LeaveTunnel: _change,
     tunnel_commands.SaveCheckpoint: _change,
 }
-
-
-def install(engine: Engine, options: EngineOptions) -> None:
-    """Add tunnels to an engine."""
-    engine.register(COMMANDS)
-    engine.add_table_hook(TunnelHook())
-    batch, oldest_ms = partial(expire, engine.background.store), partial(oldest_of_kind, kind=TUNNEL)
-    engine.background.add(Work(TUNNEL, batch, period_s=MAINTENANCE_PERIOD_S, oldest_ms=oldest_ms))

@@ -7,8 +7,6 @@ import time
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
-from tablegate.gateway.engine.background.scheduler import Work
-from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.engine.rows.point_reads import refusal_of_index
 from tablegate.gateway.features.vectors import vector_store
 from tablegate.gateway.features.vectors.vectors import SearchVectors, VectorMatch, vector_index
@@ -72,14 +70,3 @@ class VectorSearches:
         while images is not None and time.monotonic() < deadline and (count := images.grow_graph()):
             number += count
         return number or None
-
-
-def install(engine: Engine, options: EngineOptions) -> VectorSearches:
-    """Add vector indexes and their search to an engine. Raises NotInstalled if searches cannot be approximate."""
-    if options.vector_approximate_from and not can_approximate():
-        raise NotInstalled("vectors")
-    searches = VectorSearches(options.vector_memory_bytes, options.vector_approximate_from)
-    engine.register({SearchVectors: searches.search})
-    if options.vector_approximate_from:
-        engine.background.add(Work("vector_graphs", searches.grow_graphs, own_thread=True, each_process=True))
-    return searches

@@ -77,7 +77,7 @@ class ChangeKind(Enum):
 class StreamRecording:
     """The stream record of a deferred or replicated write. `kind` None: no record.
 
-    Deferred writes come from features/local_transactions/local_transactions.py, replicated ones from features/global_tables/replication.py.
+    Deferred writes come from features/local_transactions, replicated ones from features/global_tables.
     """
 
     kind: ChangeKind | None

@@ -15,9 +15,10 @@ from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.engine.engine import Engine, EngineOptions
-from tablegate.gateway.features.vectors import exact_search, vector_graphs, vector_search, vector_support
+from tablegate.gateway.features.vectors import exact_search, vector_graphs, vector_search
 from tablegate.gateway.features.vectors.exact_search import NearestSoFar, VectorSearch
 from tablegate.gateway.features.vectors.index_images import IndexImage, IndexImages
+from tablegate.gateway.features.vectors.install import install
 from tablegate.gateway.features.vectors.vector_graphs import BYTES_PER_VECTOR, VectorGraph
 from tablegate.gateway.features.vectors.vector_store import IndexVersions
 from tablegate.gateway.features.vectors.vectors import Metric, SearchVectors, VectorIndex, pack, vector_index
@@ -84,7 +85,7 @@ def approximate(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Engine:
             "where reads are not of one moment no image is kept, and searches are exact (docs/operate/scaling.md)"
         )
     monkeypatch.setattr(vector_search, "_GRAPH_COST", 0)
-    vector_support.install(engine, EngineOptions(vector_approximate_from=1))
+    install(engine, EngineOptions(vector_approximate_from=1))
     return engine
 
 
@@ -408,7 +409,7 @@ def test_a_graph_takes_no_more_memory_than_is_counted() -> None:
 
 
 def test_where_there_is_no_room_all_is_read_from_the_database(approximate: Engine, asked: list[int]) -> None:
-    vector_support.install(approximate, EngineOptions(vector_memory_bytes=10_000, vector_approximate_from=1))
+    install(approximate, EngineOptions(vector_memory_bytes=10_000, vector_approximate_from=1))
     client = make(approximate, by_meaning(Metric.EUCLIDEAN))
     client.write(*(client.put(f"p{n}", v=list_of((n, 1, 1))) for n in range(100)))
     check(client, Metric.EUCLIDEAN, (7, 1, 1))

@@ -23,7 +23,7 @@ from tablegate.gateway.features.history.backup_commands import (
     ResetTables,
     RestoreTable,
 )
-from tablegate.gateway.features.vectors import vector_support
+from tablegate.gateway.features.vectors.install import install
 from tablegate.gateway.features.vectors.vectors import (
     Metric,
     SearchVectors,
@@ -222,7 +222,7 @@ def test_partitions_and_filters(engine: Engine) -> None:
 @pytest.mark.parametrize("memory", [0, 4_000, 1 << 20])
 def test_it_follows_random_writes(engine: Engine, memory: int) -> None:
     """Covers an image in memory, no image, and an image that no longer fits in memory."""
-    vector_support.install(engine, EngineOptions(vector_memory_bytes=memory))
+    install(engine, EngineOptions(vector_memory_bytes=memory))
     client = make(engine, by_meaning(Metric.EUCLIDEAN), by_meaning(Metric.DOT_PRODUCT, "other"))
     chance = random.Random(memory)
     for _ in range(60):
@@ -460,7 +460,7 @@ def test_images_together_have_so_many_bytes_at_most(engine: Engine) -> None:
     """The one that was searched least recently goes."""
     needs_images(engine)
     options = EngineOptions(vector_memory_bytes=2 * 64 * (12 + 8 + 8) + 64)
-    searches = vector_support.install(engine, options)
+    searches = install(engine, options)
     clients = [make(engine, by_meaning(), name=name) for name in ("one", "two", "three")]
     for client in clients:
         client.write(client.put("a", v=list_of((1, 0, 0))))
@@ -480,7 +480,7 @@ def test_pieces_of_an_index_with_gaps(engine: Engine, monkeypatch: pytest.Monkey
     monkeypatch.setattr(vector_search, "_MAX_ROWS", 4)
     monkeypatch.setattr(vector_search, "_SMALL_PARTITION_ENTRIES", 0)
     for memory in (0, 1 << 20):
-        vector_support.install(engine, EngineOptions(vector_memory_bytes=memory))
+        install(engine, EngineOptions(vector_memory_bytes=memory))
         client = make(engine, by_meaning(partition=column("t")), name=f"things{memory}")
         for turn in range(60):
             vector, tenant = list_of((1, turn, 0)), text(f"t{turn % 5 if turn % 5 else turn % 2}")
