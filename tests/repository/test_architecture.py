@@ -19,7 +19,7 @@ from tests.support.sources import FILES, FOLDERS, PRODUCT, ROOT, imports, tree
 GROUPS = {
     "gateway": (
         "model", "coroutines", "configuration", "observability", "request_context", "http", "request_bodies", "request_memory",
-        "observability.audit", "store", "observability.audit_sinks", "security", "engine", "capabilities",
+        "observability.audit", "store", "observability.audit_sinks", "security", "engine", "features", "capabilities",
         "security.quota_keeper",
         "security.gate", "clock", "observability.telemetry", "server.flask_bridge", "server.certificates", "operation_table",
         "dialect",
@@ -52,6 +52,10 @@ GROUPS = {
 }  # fmt: skip
 # Pure third-party packages, permitted everywhere: they do no I/O and import nothing of tablegate.
 PURE = {"orjson", "msgspec", "lark", "google", "re2", "rjieba"}
+
+
+LAYERS = ("model", "store", "engine", "features")
+FEATURES = "gateway.features"
 
 
 def within(module: str, package: str) -> bool:
@@ -100,15 +104,15 @@ def test_the_store_imports_only_the_model_and_its_database() -> None:
     assert excesses(of("gateway.store"), may_import) == []
 
 
-def test_the_engine_imports_only_the_store_and_the_model() -> None:
+def test_the_engine_and_capabilities_import_only_the_store_and_the_model() -> None:
     def may_import(imported: str) -> bool:
         if outside(imported):
-            return imported.partition(".")[0] in PURE | {"numpy", "usearch"}
+            return imported.partition(".")[0] in PURE | {"numpy", "usearch", "sqlalchemy"}
         if within(imported, "gateway") or within(imported, "adapters"):
-            return any(within(imported, f"gateway.{layer}") for layer in ("engine", "store", "model"))
+            return any(within(imported, f"gateway.{layer}") for layer in LAYERS)
         return True
 
-    assert excesses(of("gateway.engine"), may_import) == []
+    assert excesses([*of("gateway.engine"), *of("gateway.features")], may_import) == []
 
 
 def test_the_scheduler_imports_no_work() -> None:
@@ -130,7 +134,7 @@ def test_the_scheduler_imports_no_work() -> None:
 def test_numpy_is_for_vector_searches() -> None:
     """numpy is optional and slow to load.
 
-    Searches load it (gateway/engine/rows/reading.py). The module that builds graphs loads usearch.
+    Searches load it (features/vectors/vector_support.py). The module that builds graphs loads usearch.
     """
     graphs = "gateway.features.vectors.vector_graphs"
     may = ("gateway.features.vectors.exact_search", graphs, "gateway.features.vectors.index_images")
@@ -143,32 +147,15 @@ def test_numpy_is_for_vector_searches() -> None:
             assert not [
                 node
                 for node in tree(module).body
-                if isinstance(node, ast.ImportFrom) and node.module == "tablegate.gateway.engine"
+                if isinstance(node, ast.ImportFrom) and node.module == "tablegate.gateway.features.vectors"
                 for name in node.names
-                if f"gateway.engine.{name.name}" in at_need
+                if f"gateway.features.vectors.{name.name}" in at_need
             ], module
 
 
-# The modules of commands that every server uses. The others belong to capabilities.
-CORE_COMMANDS = {
-    "account_commands", "command", "commands", "row_commands", "row_search", "stream_commands", "table_commands",
-    "write_groups", "writes",
-}  # fmt: skip
-# The other modules of capabilities, and their folders.
-CAPABILITY_MODULES = (
-    "gateway.features.jobs.job_runner", "gateway.features.history", "gateway.features.global_tables",
-    "gateway.features.local_transactions.local_transactions", "gateway.features.search", "gateway.features.tunnels.tunnel_engine",
-    "gateway.features.history.table_copies", "gateway.features.vectors", "gateway.features.search",
-    "gateway.features.history.backup_commands", "gateway.features.jobs.job_commands",
-    "gateway.features.tunnels.tunnels", "gateway.features.vectors.vectors", "gateway.features.vectors.vectors",
-    "gateway.features.jobs.job_store", "gateway.features.jobs.job_store",
-    "gateway.features.global_tables.tombstone_store", "gateway.features.global_tables.tombstone_store", "gateway.features.vectors.vector_store",
-    "gateway.features.vectors.vector_store", "gateway.features.search", "gateway.features.search.search_index_store",
-    "gateway.features.tunnels.tunnel_store", "gateway.features.tunnels.tunnel_store", "gateway.store.tables.backup_files",
-    "gateway.features.history.backup_store", "gateway.features.history.copy_store", "gateway.features.history.history_store",
-    "gateway.features.history.history_store", "gateway.features.local_transactions.local_transaction_store",
-    "gateway.features.local_transactions.local_transaction_store",
-)  # fmt: skip
+def capability_of(module: str) -> str:
+    """Return the name of the capability of a module, the folder in gateway/features, or "" for other modules."""
+    return module.split(".")[2] if within(module, FEATURES) and module != FEATURES else ""
 
 
 def test_the_core_imports_no_capability() -> None:
@@ -176,24 +163,46 @@ def test_the_core_imports_no_capability() -> None:
 
     Transfers carry indexes of other kinds as BaseIndex.
     """
-    commands = {module for module in of("gateway.model.commands") if module.count(".") > 2}
-    commands -= {f"gateway.model.commands.{name}" for name in CORE_COMMANDS}
-    owners = (*commands, *CAPABILITY_MODULES)
-
-    def is_capability(module: str) -> bool:
-        return any(within(module, owner) for owner in owners)
-
-    registered = [capability.__name__.removeprefix("tablegate.") for capability in CAPABILITIES]
-    assert [module for module in registered if not is_capability(module)] == []
-    assert len(commands) >= len(registered) - 1
-    layers = ("model", "store", "engine", "security", "server", "exchanges", "dialect")
+    layers = ("model", "store", "engine", "security", "server", "dialect", "capabilities")
     core = [
         module
         for package in (*(f"gateway.{layer}" for layer in layers), "transfer")
         for module in of(package)
-        if not is_capability(module)
     ]
-    assert excesses(core, lambda imported: not is_capability(imported)) == []
+    assert excesses(core, lambda imported: not within(imported, FEATURES)) == []
+
+
+def test_all_capabilities_are_listed_and_can_be_installed() -> None:
+    folders = {capability_of(module) for module in of(FEATURES)} - {""}
+    assert set(CAPABILITIES) == folders
+    assert [name for name in folders if f"{FEATURES}.{name}.install" not in FILES] == []
+
+
+# The other capabilities that each of them may import.
+OF_OTHERS = {"history": {"jobs"}, "jobs": {"history"}, "search": {"vectors"}}
+
+
+def test_capabilities_import_only_others_that_they_name() -> None:
+    for module in of(FEATURES):
+        own = capability_of(module)
+        may = {"", own, *OF_OTHERS.get(own, set())}
+        assert excesses([module], lambda imported, may=may: capability_of(imported) in may) == []
+
+
+def test_the_sql_of_a_capability_imports_no_engine() -> None:
+    """The modules with SQL tables are also imported for migrations."""
+    stores = [module for module in of(FEATURES) if module.endswith("_store")]
+    assert stores
+    assert excesses(stores, lambda imported: not within(imported, "gateway.engine")) == []
+
+
+def is_pure(module: str) -> bool:
+    """True if a module of a capability imports only the model and other such modules."""
+    return all(
+        within(imported, "gateway.model") or (bool(capability_of(imported)) and is_pure(imported))
+        for imported in imports(module)
+        if within(imported, "gateway")
+    )
 
 
 # The modules of capabilities of the DynamoDB adapter that its common modules do not import.
@@ -217,9 +226,8 @@ def test_common_modules_of_dynamodb_import_no_capability() -> None:
     """They call extensions of tables and counters of keys. Only capabilities.py names these (issue 47)."""
     owners = (
         *DYNAMODB_CAPABILITIES,
-        "gateway.features.vectors.vectors",
-        "gateway.features.global_tables.replica_commands",
-        *(module for module in CAPABILITY_MODULES if "vectors" in module or "vector_indexes" in module),
+        f"{FEATURES}.vectors",
+        f"{FEATURES}.global_tables",
     )
 
     def is_capability(module: str) -> bool:
@@ -232,21 +240,14 @@ def test_common_modules_of_dynamodb_import_no_capability() -> None:
 # Capability -> its modules in the gateway and in the adapter of Table Store, and the capabilities that it may import.
 OF_TABLE_STORE: dict[str, tuple[tuple[str, ...], set[str]]] = {
     "search": (
-        (
-            "gateway.console.search_pages", "gateway.features.search", "gateway.features.search.search_commands",
-            "gateway.features.search", "gateway.features.search", "gateway.features.search.search_index_store",
-            "adapters.tablestore.search",
-        ),
+        ("gateway.console.search_pages", "gateway.features.search", "adapters.tablestore.search"),
         set(),
     ),
     "search.sql": (("adapters.tablestore.search.sql",), {"search", "sql"}),
     "sql": (("adapters.tablestore.sql",), set()),
     "streams": (("adapters.tablestore.streams",), set()),
     "tunnels": (
-        (
-            "gateway.features.tunnels.tunnel_engine", "gateway.features.tunnels.tunnel_commands", "gateway.features.tunnels.tunnels",
-            "gateway.features.tunnels.tunnel_store", "gateway.features.tunnels.tunnel_store", "adapters.tablestore.tunnels",
-        ),
+        ("gateway.features.tunnels", "adapters.tablestore.tunnels"),
         {"streams"},
     ),
 }  # fmt: skip
@@ -269,9 +270,9 @@ def test_an_adapter_imports_only_the_engine_the_model_and_http() -> None:
     entry_points = (
         "adapter",
         "administration_forms",
-        "engine.background.job_runner",
         "engine.engine",
-        "engine.vectors.vector_support",
+        "features.jobs.job_runner",
+        "features.vectors.vector_support",
         "coroutines",
         "model",
         "security.credentials",
@@ -296,7 +297,8 @@ def test_an_adapter_imports_only_the_engine_the_model_and_http() -> None:
             if within(imported, "adapters"):
                 return within(imported, own) or imported == "adapters"
             if within(imported, "gateway"):
-                return any(within(imported, f"gateway.{entry_point}") for entry_point in entry_points)
+                entry_point = any(within(imported, f"gateway.{entry_point}") for entry_point in entry_points)
+                return entry_point or (bool(capability_of(imported)) and is_pure(imported))
             return not any(within(imported, package) for package in ("sqlalchemy", "flask", "werkzeug"))
 
         assert excesses([module], may_import) == []
@@ -306,8 +308,9 @@ def test_the_gateway_imports_no_adapter() -> None:
     assert excesses(of("gateway"), lambda imported: not within(imported, "adapters")) == []
 
 
-def test_sqlalchemy_stays_in_the_store() -> None:
-    others = set(FILES) - {*of("gateway.store"), *of("migrations")}
+def test_sqlalchemy_stays_in_stores() -> None:
+    stores = {module for module in of(FEATURES) if module.endswith("_store")}
+    others = set(FILES) - {*of("gateway.store"), *of("migrations"), *stores}
     assert excesses(others, lambda imported: not within(imported, "sqlalchemy")) == []
 
 
@@ -363,14 +366,15 @@ def test_no_text_tests_for_a_database_by_name() -> None:
 
 
 def test_only_settings_and_command_lines_name_a_module() -> None:
-    """adapter.py finds an adapter by its name in the settings, __main__.py a command by its name, operation_table.py the
-    operations of a capability, blueprint.py its pages, and the schema the modules with SQL tables.
+    """adapter.py finds an adapter by its name in the settings, __main__.py a command by its name, capabilities.py
+    the installation of each, operation_table.py its operations, blueprint.py its pages, and the schema its SQL tables.
 
     Everything else is imported.
     """
     others = set(FILES) - {
         "gateway.adapter",
         "gateway.__main__",
+        "gateway.capabilities",
         "gateway.console.blueprint",
         "gateway.operation_table",
         "migrations.schema",
@@ -421,7 +425,7 @@ def test_no_code_compares_the_database_name() -> None:
     # The parsers of URLs, the start of a migration, and arguments of SQLAlchemy that contain a database's name.
     schema = {part.__name__.removeprefix("tablegate.") for part in PARTS}
     may = {"gateway.store.opening.opening", "gateway.store.opening.migrating", *own, *schema}
-    for module in (*of("gateway.model"), *of("gateway.engine"), *of("gateway.store")):
+    for module in (module for layer in LAYERS for module in of(f"gateway.{layer}")):
         if not any(within(module, allowed) for allowed in may):
             words = words_of(tree(module))
             naming = {word for word in words if re.search("sqlite|postgres|psycopg", word, re.IGNORECASE)}
