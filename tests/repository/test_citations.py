@@ -87,9 +87,9 @@ def test_files_that_documents_name_are_there():
 
 
 def test_where_it_is_decided():
-    """The last section of docs/architecture.md: `file`: `name` is a function, method, class or constant of that file."""
-    section = (ROOT / "docs" / "architecture.md").read_text().partition("## 15. ")[2]
-    answers = re.findall(r"`((?:adapters|gateway)/[\w/]+\.py)`: `(?:\w+\.)?(\w+)`", section)
+    """`file`: `name` in the table is a function, method, class or constant of that file."""
+    page = (ROOT / "docs" / "contribute" / "where-it-is-decided.md").read_text()
+    answers = re.findall(r"`((?:adapters|gateway)/[\w/]+\.py)`: `(?:\w+\.)?(\w+)`", page)
     assert len(answers) >= 8
     for file, name in answers:
         assert re.search(rf"^ *(?:def|class) {name}\b|^{name} = ", path_of(file).read_text(), re.MULTILINE), (

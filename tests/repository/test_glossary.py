@@ -70,7 +70,14 @@ def is_in_code(name: str) -> bool:
 
 
 # Documents whose names of code are all ours. adding-a-dialect.md invents a dialect.
-DOCUMENTS = ("architecture.md", "contribute/follow-a-request.md", "contribute/adding-a-database.md")
+DOCUMENTS = (
+    "architecture.md",
+    "contribute/add-a-capability.md",
+    "contribute/adding-a-database.md",
+    "contribute/background-work.md",
+    "contribute/follow-a-request.md",
+    "contribute/the-tick.md",
+)
 # Names of a service, a setting or SQL, in the same style.
 OTHERS = frozenset({"s.sort", "pyproject.toml"})
 

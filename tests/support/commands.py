@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from itertools import chain
 from typing import Any
 
+from tablegate.gateway import features
 from tablegate.gateway.model import commands
 from tablegate.gateway.model.commands.command import Command
 
 
 def _classes() -> set[type[Command[Any]]]:
-    modules = pkgutil.iter_modules(commands.__path__, f"{commands.__name__}.")
+    packages = [pkgutil.walk_packages(each.__path__, f"{each.__name__}.") for each in (commands, features)]
+    modules = chain.from_iterable(packages)
     members = [each for module in modules for each in vars(importlib.import_module(module.name)).values()]
     return {each for each in members if isinstance(each, type) and issubclass(each, Command)}
 
