@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tablegate.adapters.azuretable import call_context
+from tablegate.adapters.azuretable.call_context import (
+    CallContext,
+    OperationReply,
+    authorize_table,
+    count_transaction,
+    find_table,
+    method_of,
+    options_of,
+    service_id,
+)
 from tablegate.adapters.azuretable.entities import entities
 from tablegate.adapters.azuretable.entities.entities import PreparedEntityWrite
 from tablegate.adapters.azuretable.entities.entity_renderer import MetadataLevel, content_type
@@ -34,7 +43,7 @@ class _ChangeFailed(Exception):
         self.error = error
 
 
-async def run(call: call_context.CallContext, resource: Batch) -> call_context.OperationReply:
+async def run(call: CallContext, resource: Batch) -> OperationReply:
     """POST /$batch: run a changeset as a whole, or one query. The answer is multipart/mixed.
 
     A rejected change is a part of the answer. Raises ServiceError for a body that is no batch.
@@ -53,16 +62,16 @@ async def run(call: call_context.CallContext, resource: Batch) -> call_context.O
             content_id = batch.requests[min(failure.index, len(batch.requests) - 1)].content_id
             answers = [(_refusal(call, failure.error, failure.index), content_id)]
     media_type, body = multipart.render(answers, batch.is_query)
-    return call_context.OperationReply(202, [("Content-Type", media_type)], body)
+    return OperationReply(202, [("Content-Type", media_type)], body)
 
 
-async def _query(call: call_context.CallContext, request: InnerRequest) -> InnerReply:
+async def _query(call: CallContext, request: InnerRequest) -> InnerReply:
     if request.head.method != "GET":
         raise errors.ServiceError("InvalidInput")
     inner, resource = _inner_call(call, request.head)
     try:
         if isinstance(resource, Entity | EntitySet):
-            await call_context.authorize_table(inner, resource.table)
+            await authorize_table(inner, resource.table)
         if isinstance(resource, Entity):
             answer = await entities.get(inner, resource)
         elif isinstance(resource, EntitySet):
@@ -79,7 +88,7 @@ async def _query(call: call_context.CallContext, request: InnerRequest) -> Inner
 
 
 async def _changes(
-    call: call_context.CallContext, requests: tuple[InnerRequest, ...]
+    call: CallContext, requests: tuple[InnerRequest, ...]
 ) -> list[tuple[InnerReply, str | None]]:
     if len(requests) > limits.CHANGES_MAX:
         raise _ChangeFailed(
@@ -88,7 +97,7 @@ async def _changes(
     prepared = await _prepare_all(call, requests)
     if not prepared:
         return []
-    call_context.count_transaction(prepared[0].write.table, "write")
+    count_transaction(prepared[0].write.table, "write")
     try:
         outcomes = await WriteGroup(tuple(write.write for write in prepared))
     except GroupRefused as refused:
@@ -104,9 +113,7 @@ async def _changes(
     ]
 
 
-async def _prepare_all(
-    call: call_context.CallContext, requests: tuple[InnerRequest, ...]
-) -> list[PreparedEntityWrite]:
+async def _prepare_all(call: CallContext, requests: tuple[InnerRequest, ...]) -> list[PreparedEntityWrite]:
     """Return the prepared write of every change, checked against the ones before it."""
     table: Table | None = None
     prepared: list[PreparedEntityWrite] = []
@@ -118,7 +125,7 @@ async def _prepare_all(
             if writer is None:
                 inner, resource = _change_call(call, request.head)
                 if table is None:
-                    table = await call_context.find_table(inner, resource.table)
+                    table = await find_table(inner, resource.table)
                 elif not call.flavour.is_name_of(table, resource.table):
                     raise errors.ServiceError("CommandsInBatchActOnDifferentPartitions")
                 writer = writers[id(request.head)] = entities.writer(inner, resource, table)
@@ -140,9 +147,7 @@ async def _prepare_all(
     return prepared
 
 
-def _change_call(
-    call: call_context.CallContext, head: InnerHead
-) -> tuple[call_context.CallContext, Entity | EntitySet]:
+def _change_call(call: CallContext, head: InnerHead) -> tuple[CallContext, Entity | EntitySet]:
     """Return a change as a call of its own, after checking that it is permitted. Raises ServiceError."""
     inner, resource = _inner_call(call, head)
     if inner.method not in _VERBS or not isinstance(resource, Entity | EntitySet):
@@ -153,7 +158,7 @@ def _change_call(
     return inner, resource
 
 
-def _inner_call(call: call_context.CallContext, head: InnerHead) -> tuple[call_context.CallContext, Resource]:
+def _inner_call(call: CallContext, head: InnerHead) -> tuple[CallContext, Resource]:
     """Return an operation of a batch as a call of its own, without its body. The batch is authenticated as a whole."""
     outer = call.request
     host = outer.header("host") if call.gateway.settings.azure_account_in_host else ""
@@ -163,11 +168,11 @@ def _inner_call(call: call_context.CallContext, head: InnerHead) -> tuple[call_c
     request = Request(head.method, head.target, head.headers, b"", outer.client, outer.secure)
     request.id = outer.id
     request.authorization = outer.authorization
-    inner = call_context.CallContext(
+    inner = CallContext(
         request=request,
         address=address,
-        method=call_context.method_of(request),
-        options=call_context.options_of(query),
+        method=method_of(request),
+        options=options_of(query),
         origin=call.origin,
         namespace=call.namespace,
         grant=call.grant,
@@ -177,7 +182,7 @@ def _inner_call(call: call_context.CallContext, head: InnerHead) -> tuple[call_c
     return inner, address.resource
 
 
-def _inner_answer(answer: call_context.OperationReply) -> InnerReply:
+def _inner_answer(answer: OperationReply) -> InnerReply:
     return InnerReply(answer.status, _INNER_HEADERS + answer.headers, answer.body)
 
 
@@ -188,7 +193,7 @@ _INNER_HEADERS = [
 ]
 
 
-def _refusal(call: call_context.CallContext, error: errors.ServiceError, index: int | None) -> InnerReply:
+def _refusal(call: CallContext, error: errors.ServiceError, index: int | None) -> InnerReply:
     """Return an error as a part. SDKs read the index of the failing change from the start of its message."""
     error = call.flavour.refusal_of(error)
     if index is not None:
@@ -199,6 +204,4 @@ def _refusal(call: call_context.CallContext, error: errors.ServiceError, index: 
         ("DataServiceVersion", "3.0;"),
         ("Content-Type", content_type(MetadataLevel.MINIMAL)),
     ]
-    return InnerReply(
-        error.status, headers, errors.as_json(error, call_context.service_id(call.request.id), time)
-    )
+    return InnerReply(error.status, headers, errors.as_json(error, service_id(call.request.id), time))

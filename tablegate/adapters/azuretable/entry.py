@@ -6,8 +6,16 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
-from tablegate.adapters.azuretable import call_context, replies, request_facts
+from tablegate.adapters.azuretable import replies, request_facts
 from tablegate.adapters.azuretable.auth import auth
+from tablegate.adapters.azuretable.call_context import (
+    CallContext,
+    OperationReply,
+    authorize_table,
+    method_of,
+    options_of,
+    tunnelled_method,
+)
 from tablegate.adapters.azuretable.detection import AzureTableDetection
 from tablegate.adapters.azuretable.flavours import STORAGE, Flavour, Flavours
 from tablegate.adapters.azuretable.operation_table import (
@@ -75,7 +83,7 @@ class AzureTable(AzureTableDetection, Dialect):
             return "unknown"
         verb = request.method if request.method in self.methods else "OTHER"
         if verb == "POST":
-            verb = call_context.tunnelled_method(request) or verb
+            verb = tunnelled_method(request) or verb
         return f"{verb} {type(resource).__name__}"
 
     def _host(self, request: Request) -> str:
@@ -150,7 +158,7 @@ class AzureTable(AzureTableDetection, Dialect):
         if not cors.allows(properties["Cors"], request.header_map.get("origin", ""), request.method):
             raise refusal
 
-    def parse(self, request: Request, caller: call_context.CallContext) -> call_context.CallContext:
+    def parse(self, request: Request, caller: CallContext) -> CallContext:
         """Return the call (Dialect.parse). Its operation decodes the body. Raises QuotaExceeded, Busy."""
         account = caller.address.account
         if self.gateway.quotas.is_on:
@@ -159,25 +167,21 @@ class AzureTable(AzureTableDetection, Dialect):
             self.gateway.memory.hold_json(request, request.body)
         return caller
 
-    async def execute(self, call: call_context.CallContext) -> call_context.OperationReply:
+    async def execute(self, call: CallContext) -> OperationReply:
         """Authorize the table that a call names, and carry out its operation (Dialect.execute)."""
         access = call.grant.access
         if access is not None and access.policy_id is not None:
             call = await tables.with_stored_policy(call, access)
         handler, resource = operation_of(call).handler, call.address.resource
         if call.request.authorization is not None and isinstance(resource, (EntitySet, Entity)):
-            await call_context.authorize_table(call, resource.table)
+            await authorize_table(call, resource.table)
         return await handler(call, resource)
 
-    def render(
-        self, request: Request, caller: call_context.CallContext, answer: call_context.OperationReply
-    ) -> Reply:
+    def render(self, request: Request, caller: CallContext, answer: OperationReply) -> Reply:
         """Return the reply with an answer (Dialect.render)."""
         return replies.reply(request, answer, self.gateway)
 
-    def render_error(
-        self, request: Request, caller: call_context.CallContext | None, error: Exception
-    ) -> Reply:
+    def render_error(self, request: Request, caller: CallContext | None, error: Exception) -> Reply:
         """Return the error reply (Dialect.render_error)."""
         if not isinstance(error, (ServiceError, GatewayError)):
             log.error("request %s failed", request.id, exc_info=error)
@@ -228,10 +232,10 @@ class AzureTable(AzureTableDetection, Dialect):
             raise ServiceError("InvalidHeaderValue")
         return address
 
-    def authenticate(self, request: Request) -> call_context.CallContext:
+    def authenticate(self, request: Request) -> CallContext:
         """Return the call (Dialect.authenticate), complete except for the body. Raises ServiceError."""
         address = self._address_of(request)
-        options = call_context.options_of(request.query)
+        options = options_of(request.query)
         flavour = self._flavours.find(self._host(request), address.account)
         if flavour is None:
             raise ServiceError("AuthenticationFailed")
@@ -243,14 +247,12 @@ class AzureTable(AzureTableDetection, Dialect):
             authorization = auth.authorize(request, account, grant, self.gateway)
             if authorization is not None:
                 component = options.get("comp", PLAIN)
-                authorization.purpose = purpose_of(
-                    address.resource, call_context.method_of(request), component
-                )
+                authorization.purpose = purpose_of(address.resource, method_of(request), component)
         scheme = "https" if request.secure else "http"
-        return call_context.CallContext(
+        return CallContext(
             request=request,
             address=address,
-            method=call_context.method_of(request),
+            method=method_of(request),
             options=options,
             origin=f"{scheme}://{request.header_map.get('host', '')}{address.base}",
             namespace=account.namespace,

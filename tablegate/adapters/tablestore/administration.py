@@ -10,8 +10,9 @@ from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore import DIALECT
 from tablegate.adapters.tablestore.operation_table import OPERATIONS
-from tablegate.adapters.tablestore.wire import call_context
 from tablegate.adapters.tablestore.wire.auth import Caller
+from tablegate.adapters.tablestore.wire.call_context import CallContext
+from tablegate.adapters.tablestore.wire.call_context import execute as execute_call
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid, service_error_of
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.gateway.adapter import DialectAdministration
@@ -279,10 +280,10 @@ async def execute(gateway: Gateway, request: OperationRequest) -> Message:
     message = parse(operation.request, given.SerializePartialToString(), "the ProtoBuf message")
     _, _, instance = request.namespace.partition("/")
     caller = Caller(request.access_id, instance, request.namespace, b"")
-    call = call_context.CallContext(
+    call = CallContext(
         request.operation, message, caller, gateway, gateway.now_ms(), authorization=request.authorization
     )
-    return await call_context.execute(call, operation.handler)
+    return await execute_call(call, operation.handler)
 
 
 def answer_of(answer: Message) -> Any:

@@ -11,20 +11,22 @@ from tablegate.transfer.endpoints.endpoint import Reject
 from tablegate.transfer.endpoints.retrying import Backoff, RetryBudget
 from tablegate.transfer.errors import RequestRefused, TransferError
 
-T = TypeVar("T")
+EntryT = TypeVar("EntryT")
 
 
 @dataclass(slots=True)
-class Sent(Generic[T]):
+class Sent(Generic[EntryT]):
     """The result of a batch: rows that the service rejected, and changes to retry with the reason."""
 
     rejects: list[Reject] = field(default_factory=list)
-    left: list[tuple[Row, T]] = field(default_factory=list)
+    left: list[tuple[Row, EntryT]] = field(default_factory=list)
     reason: str = ""
 
 
 def write_batch(
-    batch: list[tuple[Row, T]], send: Callable[[list[tuple[Row, T]]], Sent[T]], patience: RetryBudget
+    batch: list[tuple[Row, EntryT]],
+    send: Callable[[list[tuple[Row, EntryT]]], Sent[EntryT]],
+    patience: RetryBudget,
 ) -> list[Reject]:
     """Send changes until none is left. Return the rows that the service rejects.
 
@@ -58,18 +60,18 @@ def require_deleted(rejects: Sequence[Reject], shown: str) -> None:
 
 
 def in_batches(
-    entries: Iterable[T],
-    size_of: Callable[[T], int],
+    entries: Iterable[EntryT],
+    size_of: Callable[[EntryT], int],
     entries_max: int,
     bytes_max: int,
     overhead_bytes: int = 0,
-) -> Iterator[list[T]]:
+) -> Iterator[list[EntryT]]:
     """Yield the entries in order, in batches with at most `entries_max` entries and `bytes_max` bytes.
 
     `overhead_bytes` is added to each batch. An entry above the limit becomes a batch of its own, which the service
     rejects.
     """
-    batch: list[T] = []
+    batch: list[EntryT] = []
     size = overhead_bytes
     for entry in entries:
         entry_bytes = size_of(entry)

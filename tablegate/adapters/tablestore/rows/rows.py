@@ -14,7 +14,12 @@ from tablegate.adapters.tablestore.rows.checks import checked_delete, checked_pu
 from tablegate.adapters.tablestore.rows.foreign_names import checked
 from tablegate.adapters.tablestore.rows.transactions import engine_id, in_transaction, write_groups
 from tablegate.adapters.tablestore.values import keys
-from tablegate.adapters.tablestore.wire import call_context
+from tablegate.adapters.tablestore.wire.call_context import (
+    CallContext,
+    TableOrIndex,
+    find_target,
+    find_written,
+)
 from tablegate.adapters.tablestore.wire.plainbuffer import HEADER, WireRow
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.model.commands.command import Command
@@ -24,13 +29,13 @@ from tablegate.gateway.model.tables.pages import Page
 from tablegate.gateway.model.values.rows import Row
 
 
-async def get_row(call: call_context.CallContext) -> Message:
+async def get_row(call: CallContext) -> Message:
     """GetRow: the requested columns and versions of a row, or zero bytes without a row. Raises ServiceError,
     TableMissing."""
     message = call.message
     selection = selections.parse(message, selections.NO_VERSION)
     wire = keys.decode(message.primary_key)
-    target = await call_context.find_target(call, message.table_name)
+    target = await find_target(call, message.table_name)
     row = found_row(await command_to_read(call, target, wire, selection, message.transaction_id))
     visible = None if row is None else selection.encoder(target)(row)
     row_data, consumed = shown_row(target, selection, visible)
@@ -39,8 +44,8 @@ async def get_row(call: call_context.CallContext) -> Message:
 
 
 def command_to_read(
-    call: call_context.CallContext,
-    target: call_context.TableOrIndex,
+    call: CallContext,
+    target: TableOrIndex,
     wire: WireRow,
     selection: selections.RowSelection,
     transaction: str = "",
@@ -63,7 +68,7 @@ def found_row(outcome: Row | Page | None) -> Row | None:
 
 
 def shown_row(
-    target: call_context.TableOrIndex, selection: selections.RowSelection, visible: Row | None
+    target: TableOrIndex, selection: selections.RowSelection, visible: Row | None
 ) -> tuple[bytes, messages.ConsumedCapacity]:
     """Return a row for a reply and the consumed capacity. The row is zero bytes if it is missing or filtered out.
 
@@ -90,11 +95,11 @@ class _Writing:
     parse: Callable[..., writes.RowWrite]
     answer: Callable[..., Message]
 
-    async def __call__(self, call: call_context.CallContext) -> Message:
+    async def __call__(self, call: CallContext) -> Message:
         """Run the operation as a handler. Raises ServiceError, TableMissing, ConditionFailed."""
         message = call.message
         wire = await checked(call, message.table_name, self.check, getattr(message, self.field))
-        table = await call_context.find_written(call, message.table_name)
+        table = await find_written(call, message.table_name)
         row_write = self.parse(call, writes.WriteTarget.of(call, table), wire, message)
         try:
             [outcomes] = await write_groups([WriteGroup((row_write.write,))], message.transaction_id)

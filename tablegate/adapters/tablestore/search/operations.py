@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from tablegate.adapters.tablestore import DIALECT
 from tablegate.adapters.tablestore.operation import Operation
-from tablegate.adapters.tablestore.search import parallel_scans, search, search_index_updates, search_indexes
+from tablegate.adapters.tablestore.search import parallel_scans, search_index_updates, search_indexes
+from tablegate.adapters.tablestore.search.search import search
 from tablegate.adapters.tablestore.search.search_code import search_code
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.features.search.index_search import CODES
@@ -33,7 +34,7 @@ OPERATIONS: Mapping[str, Operation] = {
         messages.DeleteSearchIndexRequest, search_indexes.delete_search_index,
         Purpose((_P.DROP_INDEX,), Channel.SEARCH_INDEX),
     ),
-    "Search": Operation(messages.SearchRequest, search.search, Purpose((_P.SCAN,), Channel.SEARCH_INDEX), may_block=True),
+    "Search": Operation(messages.SearchRequest, search, Purpose((_P.SCAN,), Channel.SEARCH_INDEX), may_block=True),
     "ComputeSplits": Operation(
         messages.ComputeSplitsRequest, parallel_scans.compute_splits, Purpose((_P.SCAN,), Channel.SEARCH_INDEX),
     ),

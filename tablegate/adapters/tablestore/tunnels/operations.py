@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from tablegate.adapters.tablestore.operation import Operation
 from tablegate.adapters.tablestore.tunnels import clients, tunnels
 from tablegate.adapters.tablestore.wire.protocol import tunnel_pb2 as messages
-from tablegate.gateway.model.authorization.permissions import Channel, Permission, Purpose
+from tablegate.gateway.model.authorization.permissions import Channel as AccessChannel
+from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 
 _P = Permission
-_DEFINING = Purpose((_P.ALTER_DELIVERIES,), Channel.TUNNEL)
-_DESCRIBING = Purpose((_P.DESCRIBE_STREAM,), Channel.TUNNEL)
-_READING = Purpose((_P.READ_STREAM, _P.SCAN), Channel.TUNNEL)
+_DEFINING = Purpose((_P.ALTER_DELIVERIES,), AccessChannel.TUNNEL)
+_DESCRIBING = Purpose((_P.DESCRIBE_STREAM,), AccessChannel.TUNNEL)
+_READING = Purpose((_P.READ_STREAM, _P.SCAN), AccessChannel.TUNNEL)
 OPERATIONS: Mapping[str, Operation] = {
     "tunnel/create": Operation(messages.CreateTunnelRequest, tunnels.create_tunnel, _DEFINING),
     "tunnel/delete": Operation(messages.DeleteTunnelRequest, tunnels.delete_tunnel, _DEFINING),

@@ -11,10 +11,9 @@ from tablegate.adapters.tablestore import DIALECT
 from tablegate.adapters.tablestore.search.search_indexes import find_search_index
 from tablegate.adapters.tablestore.search.sql import aggregates, conditions, vectors
 from tablegate.adapters.tablestore.search.sql.conditions import exact_field, field_of
-from tablegate.adapters.tablestore.sql import searches
+from tablegate.adapters.tablestore.sql import mappings, searches
 from tablegate.adapters.tablestore.sql.accesses import ColumnComparison
 from tablegate.adapters.tablestore.sql.aggregates import Aggregate
-from tablegate.adapters.tablestore.sql.mappings import Mapping
 from tablegate.adapters.tablestore.sql.reading import Collector, Wanted, value_of
 from tablegate.adapters.tablestore.sql.scopes import Row, Scope
 from tablegate.adapters.tablestore.sql.searches import Searches
@@ -86,7 +85,7 @@ class IndexOfTable:
     def fields(self) -> Sequence[tuple[str, str]]:
         return [(field.name, field.type.name) for field in self.index.schema.fields]
 
-    def with_fields(self, columns: Mapping, has_virtual: bool) -> Mapping:
+    def with_fields(self, columns: mappings.Mapping, has_virtual: bool) -> mappings.Mapping:
         fields = _mapped_fields(self.index) if has_virtual else _column_fields(self.index)
         return tuple(dataclasses.replace(column, field=fields.get(column.name)) for column in columns)
 
