@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from tablegate.adapters.tablestore.sql import searches
 from tablegate.adapters.tablestore.sql.casts import conversion_to
@@ -22,8 +22,15 @@ from tablegate.adapters.tablestore.sql.sql_values import (
     to_text,
     truth,
 )
-from tablegate.adapters.tablestore.sql.time_functions import add_interval, text_of_moved, type_of_moved
-from tablegate.adapters.tablestore.sql.trees import flat, function_name
+from tablegate.adapters.tablestore.sql.time_functions import (
+    MOVES,
+    MovedTime,
+    add_interval,
+    interval_of_days,
+    text_of_moved,
+    type_of_moved,
+)
+from tablegate.adapters.tablestore.sql.trees import PARTS, USUAL_PARTS, flat, function_name
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.gateway.model.values.values import hash_key
 
@@ -67,7 +74,7 @@ class Compiler:
     def compile(self, tree: Any) -> Compiled:
         """Return the function of an expression. Raises ServiceError for one that is not supported."""
         unknown = {name for name, value in tree.args.items() if value not in (None, [], False)}
-        if not unknown <= _PARTS.get(tree.key, _USUAL_PARTS):
+        if not unknown <= PARTS.get(tree.key, USUAL_PARTS):
             raise sql_error(f"Unsupported form of an SQL expression: {tree.key}.")
         condition = searches.installed.condition(tree, self.scope)
         if condition is not None:
@@ -360,11 +367,11 @@ class Compiler:
 
     def _anonymous(self, tree: Any) -> Compiled:
         name = str(tree.this).upper()
-        if name in _MOVES and len(tree.expressions) == 2:
+        if name in MOVES and len(tree.expressions) == 2:
             moment, interval = tree.expressions
             if interval.key != "interval" and name in ("ADDDATE", "SUBDATE"):
-                interval = _days(interval)
-            return self._moved(_Moved(_MOVES[name], moment, interval))
+                interval = interval_of_days(interval)
+            return self._moved(MovedTime(MOVES[name], moment, interval))
         if name == "JSON_EXTRACT" and function_name(tree.parent) != "JSON_UNQUOTE":
             raise sql_error("JSON_EXTRACT must be the argument of JSON_UNQUOTE.")
         if name == "SCORE" and not tree.expressions:
@@ -403,23 +410,6 @@ class Compiler:
         return self.compile(tree.this).value, self.compile(tree.expression).value
 
 
-class _Moved(NamedTuple):
-    """A call of DATE_ADD or DATE_SUB in the form of an operator."""
-
-    key: str
-    this: Any
-    expression: Any
-
-
-_MOVES = {"DATE_ADD": "add", "ADDDATE": "add", "DATE_SUB": "sub", "SUBDATE": "sub"}
-
-
-def _days(number: Any) -> Any:
-    from sqlglot import exp
-
-    return exp.Interval(this=number, unit=exp.var("DAY"))
-
-
 def _by_key(rows: Sequence[Row]) -> dict[Hashable, Any]:
     """Return the different values of the first column by their keys."""
     return {hash_key(row[0]): row[0] for row in rows}
@@ -434,17 +424,4 @@ def _one_column(scope: Scope, tree: Any) -> PreparedSelect:
 
 # The digits of the lowest BIGINT, which are above the highest one.
 _LOWEST_DIGITS = "9223372036854775808"
-# Parts of a tree by its key. Any other part would change its meaning.
-_USUAL_PARTS = frozenset({"this", "expression", "expressions"})
-_PARTS = {
-    "column": frozenset({"this", "table"}),
-    "literal": frozenset({"this", "is_string"}),
-    "between": frozenset({"this", "low", "high"}),
-    "like": frozenset({"this", "expression", "negate"}),
-    "in": frozenset({"this", "expressions", "query"}),
-    "case": frozenset({"this", "ifs", "default"}),
-    "concat": frozenset({"expressions", "safe", "coalesce"}),  # texts beside each other
-    "cast": frozenset({"this", "to", "_type"}),
-    "div": frozenset({"this", "expression", "typed", "safe"}),
-}
 _SLOW = frozenset({"anonymous", "escape", "like", "regexplike"})

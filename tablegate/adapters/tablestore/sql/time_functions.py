@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from tablegate.adapters.tablestore.sql.sql_types import SqlType, sql_error
 from tablegate.adapters.tablestore.sql.sql_values import (
@@ -179,6 +179,25 @@ _UNITS = {
 def _days_of(year: int, month: int) -> int:
     following = date(year + month // 12, month % 12 + 1, 1)
     return (following - timedelta(days=1)).day
+
+
+class MovedTime(NamedTuple):
+    """A call of DATE_ADD or DATE_SUB in the form of an operator."""
+
+    key: str
+    this: Any
+    expression: Any
+
+
+MOVES = {"DATE_ADD": "add", "ADDDATE": "add", "DATE_SUB": "sub", "SUBDATE": "sub"}
+"""Function -> the key of its operator."""
+
+
+def interval_of_days(number: Any) -> Any:
+    """Return the tree of an interval of days."""
+    from sqlglot import exp
+
+    return exp.Interval(this=number, unit=exp.var("DAY"))
 
 
 def type_of_moved(kind: SqlType, unit: str) -> SqlType:

@@ -8,6 +8,19 @@ from typing import Any, NamedTuple
 SUBQUERIES = frozenset({"subquery", "exists", "select", "union"})
 _DIGITS_MAX = 400  # of a number
 _FLIPPED = {"eq": "eq", "lt": "gt", "lte": "gte", "gt": "lt", "gte": "lte"}
+# Parts of a tree by its key. Any other part would change its meaning.
+USUAL_PARTS = frozenset({"this", "expression", "expressions"})
+PARTS = {
+    "column": frozenset({"this", "table"}),
+    "literal": frozenset({"this", "is_string"}),
+    "between": frozenset({"this", "low", "high"}),
+    "like": frozenset({"this", "expression", "negate"}),
+    "in": frozenset({"this", "expressions", "query"}),
+    "case": frozenset({"this", "ifs", "default"}),
+    "concat": frozenset({"expressions", "safe", "coalesce"}),  # texts beside each other
+    "cast": frozenset({"this", "to", "_type"}),
+    "div": frozenset({"this", "expression", "typed", "safe"}),
+}
 
 
 class LiteralComparison(NamedTuple):
