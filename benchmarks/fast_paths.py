@@ -59,8 +59,8 @@ from tablegate.gateway.model.values.values import Kind, text
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.store.opening.opening import open_database
 from tablegate.gateway.store.store import Store
+from tablegate.transfer.comparing.checksums import TableSums
 from tablegate.transfer.comparing.sides import CompareOptions, TablePair
-from tablegate.transfer.comparing.sums import TableSums
 from tablegate.transfer.endpoints.database.endpoint import DatabaseEndpoint
 from tablegate.transfer.endpoints.endpoint import Definition, ScanPage, Service
 

@@ -123,11 +123,11 @@ def lint(
     with errors_as_exit_status():
         from tablegate.transfer.endpoints.addresses import tables_of
         from tablegate.transfer.endpoints.endpoint import Service
+        from tablegate.transfer.mapping.identities import Duplicates
         from tablegate.transfer.mapping.linting import check_rules
         from tablegate.transfer.mapping.linting import lint as check
         from tablegate.transfer.mapping.mapping import MappingOptions
         from tablegate.transfer.mapping.rules import Fidelity
-        from tablegate.transfer.mapping.seen_keys import Duplicates
 
         try:
             check_rules(accepted)
@@ -224,7 +224,7 @@ def diff(
     parallel: int | None, escape_keys: bool | None,
 ) -> None:  # fmt: skip
     with errors_as_exit_status():
-        from tablegate.transfer.comparing.differences import diff as compare
+        from tablegate.transfer.comparing.verifying import diff as compare
 
         options = _compare_options(strict, ignored, tolerance, escape_keys)
         with _ends(first, second) as [one, other]:
@@ -259,7 +259,7 @@ def signature(
     quiet: bool,
 ) -> None:  # fmt: skip
     with errors_as_exit_status():
-        from tablegate.transfer.comparing.signatures import signature as sign
+        from tablegate.transfer.comparing.checksums import signature as sign
         from tablegate.transfer.endpoints.endpoint import Service
         from tablegate.transfer.mapping.mapping import MappingOptions
 

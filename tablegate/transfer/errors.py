@@ -1,13 +1,21 @@
-"""Errors that end a transfer.
+"""Errors that end a transfer, and the forms of addresses that help and error texts show.
 
 The command line prints the message and ends with the status that docs/migrate/verify.md defines. A problem of a
-single row is a Reject and not an error.
+single row is a Reject and not an error. Every command imports this module for its help, so it imports little.
 """
 
 from __future__ import annotations
 
 from enum import Enum
 from typing import ClassVar
+
+ADDRESS_FORMS = {
+    "dynamodb": "dynamodb://TABLE?region=REGION[&endpoint=URL][&profile=NAME]",
+    "azure-table": "azure-table://ACCOUNT/TABLE[?endpoint=URL]",
+    "tablestore": "tablestore://INSTANCE/TABLE?endpoint=URL[&region=REGION]",
+    "tablegate": "tablegate:DATABASE-URL#[NAMESPACE/]TABLE",
+    "file": "file:PATH",
+}
 
 
 class Remedy(Enum):

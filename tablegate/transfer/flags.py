@@ -17,18 +17,17 @@ from typing import Any
 import click
 
 from tablegate.gateway.configuration.url_secrets import masked
-from tablegate.transfer.endpoints.address_forms import FORMS
-from tablegate.transfer.errors import TransferError
+from tablegate.transfer.errors import ADDRESS_FORMS, TransferError
 
 KINDS = ("dynamodb", "azure-table", "tablestore", "tablegate")
 _ADDRESSES = f"""
     \b
     An address is one of
-      {FORMS["dynamodb"]}
-      {FORMS["azure-table"]}
-      {FORMS["tablestore"]}
-      {FORMS["tablegate"]}   (direct access to the database)
-      {FORMS["file"]}, - (standard input or output)
+      {ADDRESS_FORMS["dynamodb"]}
+      {ADDRESS_FORMS["azure-table"]}
+      {ADDRESS_FORMS["tablestore"]}
+      {ADDRESS_FORMS["tablegate"]}   (direct access to the database)
+      {ADDRESS_FORMS["file"]}, - (standard input or output)
 
     TABLE may be a pattern, such as '*' for all tables. Credentials come from the environment variables and files of each SDK,
     never from an address.

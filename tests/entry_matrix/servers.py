@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from tablegate.adapters.azuretable.auth import delegation
+from tablegate.adapters.azuretable.auth import entra_id
 from tablegate.adapters.azuretable.tables.documents import formatted
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.app import application_of, create_app
@@ -136,8 +136,10 @@ class Matrix:
         keys = gateway.sessions.issue(identity, 3600, NOW_MS / 1000)
         assert keys is not None
         start, expiry = (f"{formatted(gateway.now_ms() / 1000 + seconds)}" for seconds in (0, 3600))
-        key = delegation.issued(gateway, KNOWN, identity, start, expiry, "", delegation.FIRST_VERSION)
-        document = ElementTree.fromstring(delegation.document(key, key.value(gateway, KNOWN)))
+        key = entra_id.issued_key(
+            gateway, KNOWN, identity, start, expiry, "", entra_id.FIRST_DELEGATION_VERSION
+        )
+        document = ElementTree.fromstring(entra_id.key_document(key, key.value(gateway, KNOWN)))
         members = {child.tag: child.text or "" for child in document}
         return Derived(
             identity.grantee, keys, lambda table: signed(members, account=KNOWN, tn=table, sp="raud")

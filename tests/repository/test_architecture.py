@@ -240,14 +240,14 @@ def test_common_modules_of_dynamodb_import_no_capability() -> None:
 # Capability -> its modules in the gateway and in the adapter of Table Store, and the capabilities that it may import.
 OF_TABLE_STORE: dict[str, tuple[tuple[str, ...], set[str]]] = {
     "search": (
-        ("gateway.console.search_pages", "gateway.features.search", "adapters.tablestore.search"),
+        ("gateway.console.search_pages", "gateway.features.search", "adapters.tablestore.features.search"),
         set(),
     ),
-    "search.sql": (("adapters.tablestore.search.sql",), {"search", "sql"}),
-    "sql": (("adapters.tablestore.sql",), set()),
-    "streams": (("adapters.tablestore.streams",), set()),
+    "search.sql": (("adapters.tablestore.features.search.sql",), {"search", "sql"}),
+    "sql": (("adapters.tablestore.features.sql",), set()),
+    "streams": (("adapters.tablestore.features.streams",), set()),
     "tunnels": (
-        ("gateway.features.tunnels", "adapters.tablestore.tunnels"),
+        ("gateway.features.tunnels", "adapters.tablestore.features.tunnels"),
         {"streams"},
     ),
 }  # fmt: skip
@@ -408,7 +408,7 @@ DRIVERS = {
         "transfer.copying",
         "transfer.comparing",
         "transfer.endpoints.files",
-        "transfer.mapping.seen_keys",
+        "transfer.mapping.identities",
     },
     "psycopg": {"gateway.store.postgresql", "gateway.configuration.database_urls"},
 }

@@ -9,7 +9,7 @@ import orjson
 
 from tablegate.adapters.azuretable import DIALECT
 from tablegate.adapters.azuretable.auth.shared_access import Grant
-from tablegate.adapters.azuretable.call_context import CallContext, OperationReply
+from tablegate.adapters.azuretable.call import CallContext, OperationReply
 from tablegate.adapters.azuretable.flavours import STORAGE
 from tablegate.adapters.azuretable.operation_table import PLAIN, operation_of, purpose_of
 from tablegate.adapters.azuretable.wire.addresses import Address, TableEntry, TableSet

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tablegate.adapters.azuretable.call_context import (
+from tablegate.adapters.azuretable.call import (
     CallContext,
     OperationReply,
     authorize_table,

@@ -1,4 +1,4 @@
-"""Rows and searches in the form of this dialect, for the console (gateway/console)."""
+"""Rows and searches in the form of this dialect, and searches as code for azure-data-tables, for the console."""
 
 from __future__ import annotations
 
@@ -9,16 +9,125 @@ import orjson
 
 from tablegate.adapters.azuretable.entities.entity_parser import parse_entity
 from tablegate.adapters.azuretable.entities.entity_renderer import EntityFormat, MetadataLevel, rule_of
-from tablegate.adapters.azuretable.request_code import TYPE_NAMES, request_code
-from tablegate.adapters.azuretable.values import keys, names
+from tablegate.adapters.azuretable.values import keys, names, values
 from tablegate.adapters.azuretable.values.values import spell, view
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.adapter import RowDisplay
+from tablegate.gateway.model.commands.row_search import Condition, NotExpressible, Operator, RowSearch
 from tablegate.gateway.model.commands.writes import Replace, Write
 from tablegate.gateway.model.errors import BadKey, Busy
+from tablegate.gateway.model.expressions.predicates import Comparison
 from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.composites import text_of
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT
+
+TYPE_NAMES = {
+    Kind.TEXT: "Edm.String", Kind.INT32: "Edm.Int32", Kind.INT64: "Edm.Int64", Kind.DOUBLE: "Edm.Double",
+    Kind.BOOL: "Edm.Boolean", Kind.DATETIME: "Edm.DateTime", Kind.GUID: "Edm.Guid", Kind.BYTES: "Edm.Binary",
+}  # fmt: skip
+_SDK = "azure-data-tables"
+_OPERATORS = {
+    Comparison.EQ: "eq", Comparison.NE: "ne", Comparison.LT: "lt", Comparison.LE: "le", Comparison.GT: "gt",
+    Comparison.GE: "ge",
+}  # fmt: skip
+
+
+def request_code(search: RowSearch, url: str) -> dict[str, str]:
+    """Return the search as code: name of the SDK -> code. Raises NotExpressible."""
+    if search.search_index is not None:
+        raise NotExpressible("Azure Table has no indexes.")
+    parts = _key_parts(search) + [_filter_part(search, each) for each in search.filters]
+    call = f"query_entities({' and '.join(parts)!r})" if parts else "list_entities()"
+    scheme, _, account = search.table.namespace.partition("/")
+    account = account if scheme == "azure" and account else DEV_AZURE_ACCOUNT
+    order = "# Azure Table returns entities in ascending order only.\n" if search.reverse else ""
+    return {
+        _SDK: f"""from azure.core.credentials import AzureNamedKeyCredential
+from azure.data.tables import TableClient
+
+credential = AzureNamedKeyCredential({account!r}, "your key")
+table = TableClient({f"{url}/{account}"!r}, {search.table.azure_name!r}, credential=credential)
+{order}for entity in table.{call}:
+    print(entity)
+"""
+    }
+
+
+def _key_parts(search: RowSearch) -> list[str]:
+    """Return the parts of a $filter for the conditions on key columns."""
+    schema = search.table.key_schema
+    if not search.key_conditions:
+        return []
+    if len(schema.partition) > 1 or len(schema.sort) > 1:
+        raise NotExpressible(
+            "Azure Table shows several key columns as one text, which cannot be compared by column."
+        )
+    parts = []
+    for name, (column, condition) in zip(("PartitionKey", "RowKey"), search.key_conditions, strict=False):
+        if column.kind is not Kind.TEXT and condition.operator is not Operator.EQ:
+            raise NotExpressible(f"Azure Table shows {column.name} as text, which has another order.")
+        literals = [Value(Kind.TEXT, text_of(value)) for value in condition.values]
+        parts.append(_comparison(condition._replace(values=tuple(literals)), name))
+    return parts
+
+
+def _filter_part(search: RowSearch, condition: Condition) -> str:
+    name, *nested = condition.path
+    if nested:
+        raise NotExpressible("A $filter of Azure Table has no paths into documents.")
+    if name in search.table.key_schema.names:
+        if not keys.is_own(search.table.key_schema):
+            raise NotExpressible("Write conditions on key columns into the fields of the key.")
+        return _comparison(condition, str(name))
+    return _comparison(condition, names.spelled(str(name)))
+
+
+def _comparison(condition: Condition, name: str) -> str:
+    operator = condition.operator
+    literals = [_literal(value) for value in condition.values]
+    if operator.comparison is not None and not operator.is_of_size:
+        return f"{name} {_OPERATORS[operator.comparison]} {literals[0]}"
+    match operator:
+        case Operator.BETWEEN:
+            return f"({name} ge {literals[0]} and {name} le {literals[1]})"
+        case Operator.IN:
+            return f"({' or '.join(f'{name} eq {each}' for each in literals)})"
+        case Operator.BEGINS_WITH if condition.values[0].kind is Kind.TEXT and condition.values[0].data:
+            return f"({name} ge {literals[0]} and {name} lt {_literal(_next_text(condition.values[0].data))})"
+    raise NotExpressible(f"A $filter of Azure Table has no operator '{operator.value}'.")
+
+
+def _next_text(prefix: str) -> Value:
+    """Return the lowest text above all texts with a prefix."""
+    stem = prefix.rstrip(chr(0x10FFFF))
+    if not stem:
+        raise NotExpressible("This prefix has no upper bound.")
+    following = ord(stem[-1]) + 1
+    return Value(Kind.TEXT, stem[:-1] + chr(0xE000 if following == 0xD800 else following))
+
+
+def _literal(value: Value) -> str:
+    kind, data = values.view(value)
+    match kind:
+        case Kind.TEXT:
+            return "'" + data.replace("'", "''") + "'"
+        case Kind.BOOL:
+            return "true" if data else "false"
+        case Kind.INT32:
+            return str(data)
+        case Kind.INT64:
+            return f"{data}L"
+        case Kind.DOUBLE:
+            return repr(data)
+        case Kind.DATETIME:
+            return f"datetime'{values.datetime_text(data)}'"
+        case Kind.GUID:
+            return f"guid'{data}'"
+        case Kind.BYTES:
+            return f"X'{data.hex()}'"
+    raise NotExpressible("A $filter of Azure Table has no null.")
 
 
 def is_own(table: Table) -> bool:

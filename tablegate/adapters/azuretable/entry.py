@@ -8,7 +8,7 @@ from typing import Any
 
 from tablegate.adapters.azuretable import replies, request_facts
 from tablegate.adapters.azuretable.auth import auth
-from tablegate.adapters.azuretable.call_context import (
+from tablegate.adapters.azuretable.call import (
     CallContext,
     OperationReply,
     authorize_table,
@@ -25,7 +25,7 @@ from tablegate.adapters.azuretable.operation_table import (
     purpose_of,
 )
 from tablegate.adapters.azuretable.tables import service, tables
-from tablegate.adapters.azuretable.wire import addresses, cors
+from tablegate.adapters.azuretable.wire import addresses
 from tablegate.adapters.azuretable.wire.addresses import (
     Address,
     Entity,
@@ -155,7 +155,7 @@ class AzureTable(AzureTableDetection, Dialect):
             return
         account = auth.account_of(self.gateway, addresses.account_of(request.path, self._host(request)))
         properties = await service.load(account.namespace, account.name)
-        if not cors.allows(properties["Cors"], request.header_map.get("origin", ""), request.method):
+        if not service.is_allowed(properties["Cors"], request.header_map.get("origin", ""), request.method):
             raise refusal
 
     def parse(self, request: Request, caller: CallContext) -> CallContext:
@@ -267,7 +267,7 @@ class AzureTable(AzureTableDetection, Dialect):
             properties = await service.load(account.namespace, account.name)
         except (ServiceError, GatewayError):
             return []
-        return cors.actual(properties["Cors"], request.header_map.get("origin", ""), request.method)
+        return service.cors_headers(properties["Cors"], request.header_map.get("origin", ""), request.method)
 
 
 def _console() -> ConsolePart:

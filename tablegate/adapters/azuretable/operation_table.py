@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 from tablegate.adapters.azuretable import batches
-from tablegate.adapters.azuretable.call_context import CallContext, OperationReply, find_table
+from tablegate.adapters.azuretable.call import CallContext, OperationReply, find_table
 from tablegate.adapters.azuretable.entities import entities
 from tablegate.adapters.azuretable.queries import queries
 from tablegate.adapters.azuretable.tables import service, tables

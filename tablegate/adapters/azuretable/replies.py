@@ -7,7 +7,7 @@ from datetime import date
 from email.utils import formatdate
 from functools import lru_cache
 
-from tablegate.adapters.azuretable.call_context import OperationReply, options_of, service_id
+from tablegate.adapters.azuretable.call import OperationReply, options_of, service_id
 from tablegate.adapters.azuretable.entities.entity_renderer import MetadataLevel, content_type
 from tablegate.adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text
 from tablegate.adapters.azuretable.wire import limits

@@ -9,10 +9,10 @@ from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore import DIALECT
+from tablegate.adapters.tablestore.call import CallContext
+from tablegate.adapters.tablestore.call import execute as execute_call
 from tablegate.adapters.tablestore.operation_table import OPERATIONS
 from tablegate.adapters.tablestore.wire.auth import Caller
-from tablegate.adapters.tablestore.wire.call_context import CallContext
-from tablegate.adapters.tablestore.wire.call_context import execute as execute_call
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid, service_error_of
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.gateway.adapter import DialectAdministration

@@ -1,15 +1,36 @@
-"""The operation table: the modules of all operations, which are imported at the first request for one of them.
+"""The record of an operation, and the table of all operations.
 
-Any other operation is answered with OTSParameterInvalid.
+Modules of operations are imported at the first request for one of them. Any other operation is answered with
+OTSParameterInvalid.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import Any, NamedTuple
 
-from tablegate.adapters.tablestore.operation import Operation
+from google.protobuf.message import Message
+
+from tablegate.adapters.tablestore.call import Handler
+from tablegate.gateway.model.authorization.permissions import Purpose
 from tablegate.gateway.operation_table import OperationTable
+
+
+class Operation(NamedTuple):
+    """An operation of the API. The handler returns the message of the reply.
+
+    - `purpose`: the needed permissions.
+    - `may_block`: it may take long, so the server runs it on a thread.
+    - `tables_of`: returns the tables that a message names in a text, for the audit. None if its members name them.
+    """
+
+    request: type[Message]
+    handler: Handler
+    purpose: Purpose
+    may_block: bool = False
+    tables_of: Callable[[Any], list[str]] | None = None
+
 
 _GROUPS: Mapping[str, tuple[str, ...]] = {
     "rows.operations": (

@@ -32,7 +32,7 @@ _AUTHENTICATED_REFUSALS = frozenset({"OTSNoPermissionAccess"})
 """Refusals of authenticated callers."""
 _NAMING = ("table_name", "main_table_name")
 _NAMING_STREAMS = ("stream_id", "shard_iterator")
-"""Members that begin with a stream id: the name of its table and its label (streams/streams.py)."""
+"""Members that begin with a stream id: the name of its table and its label (features/streams/operations.py)."""
 _OF_A_ROW = ("primary_key", "row", "row_change")
 
 

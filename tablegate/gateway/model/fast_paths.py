@@ -121,7 +121,7 @@ FAST_PATHS: tuple[FastPath, ...] = (
         14.31,
     ),
     FastPath(
-        "tablegate.transfer.comparing.sums:fast_add_bodies",
+        "tablegate.transfer.comparing.checksums:fast_add_bodies",
         "tablegate.transfer.comparing.sides:ComparedSide.sum_page_generally",
         "tests/transfer/comparing/test_verifying.py::test_the_fast_way_and_the_general_one_find_the_same",
         9.82,

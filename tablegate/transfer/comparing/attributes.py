@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import NUMBERS, SETS, Kind, Value, number_of
-from tablegate.transfer.comparing.canonical import CanonicalForm
+from tablegate.transfer.comparing.checksums import CanonicalForm
 from tablegate.transfer.mapping.rules import MappingFinding
 
 _ROUNDED = Fraction(1, 10**6)  # relative: rounding to a double or a float is smaller

@@ -1,8 +1,12 @@
-"""Both ends of a comparison in a common form: rows of the first as the mapping converts them, of the second unchanged."""
+"""Both ends of a comparison in a common form: their rows, and the differences between their definitions.
+
+Rows of the first are as the mapping converts them, rows of the second are unchanged.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import dataclasses
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -10,16 +14,22 @@ from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.values.keys import Key, KeySchema, Position
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Value
-from tablegate.transfer.comparing.canonical import CanonicalForm, digest
-from tablegate.transfer.comparing.sums import TableSums, bucket_of, fast_add_bodies
+from tablegate.transfer.comparing.checksums import (
+    CanonicalForm,
+    TableSums,
+    bucket_of,
+    digest,
+    fast_add_bodies,
+)
+from tablegate.transfer.comparing.reports import TableDifference
 from tablegate.transfer.endpoints.endpoint import Definition, Endpoint, ScanPage, Service, UnreadableRow
 from tablegate.transfer.errors import SchemaChanged
 from tablegate.transfer.mapping.identities import Identity, identifier, identity_bytes
 from tablegate.transfer.mapping.keys import KeyMapping, no_check
 from tablegate.transfer.mapping.mapping import KEY_ESCAPES, Mapping, MappingOptions
+from tablegate.transfer.mapping.names import spelling_of
 from tablegate.transfer.mapping.reading import TableEnd
 from tablegate.transfer.mapping.rules import MappingFinding
-from tablegate.transfer.mapping.spelling import spelling_of
 
 _HASHES_BODIES = fast_paths.ARE_ON
 
@@ -194,3 +204,48 @@ def _keys_back(
         return KeyMapping(schema, first.key_schema, no_check, *escapes)
     except SchemaChanged:
         return None
+
+
+def table_differences(pair: TablePair, strict: bool) -> list[TableDifference]:
+    """Return a name that differs only in case, and indexes, expiry and streams that a copy would have had.
+
+    The latter make the tables different only if `strict`.
+    """
+    first, second = (side.definition for side in pair.sides)
+    differences = []
+    is_cased = all(side.endpoint.service is not Service.AZURE_TABLE for side in pair.sides)
+    if first.name != second.name and first.name.lower() == second.name.lower() and is_cased:
+        differences.append(TableDifference("case of the name", first.name, second.name, True))
+    target = pair.sides[1].endpoint.service
+    renamed = dataclasses.replace(first, name=second.name)
+    expected = Mapping(renamed, target, None, pair.options.mapping).definition
+    for aspect, describe in _DESCRIBED.items():
+        first_text, second_text = describe(expected), describe(second)
+        if first_text != second_text:
+            differences.append(TableDifference(aspect, first_text, second_text, strict))
+    return differences
+
+
+def _indexes(definition: Definition) -> str:
+    names = [index.name for index in definition.indexes]
+    names += [index.name for index in definition.other_indexes]
+    return ", ".join(sorted(names)) or "none"
+
+
+def _expiry(definition: Definition) -> str:
+    rule = definition.rules.expiry
+    if rule is None:
+        return "none"
+    return rule.attribute if rule.attribute is not None else f"after {rule.age_ms} ms"
+
+
+def _stream(definition: Definition) -> str:
+    rule = definition.rules.stream
+    return "on" if rule is not None and rule.enabled else "off"
+
+
+_DESCRIBED: dict[str, Callable[[Definition], str]] = {
+    "indexes": _indexes,
+    "expiry": _expiry,
+    "stream": _stream,
+}

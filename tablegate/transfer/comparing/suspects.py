@@ -1,4 +1,4 @@
-"""The keys and hashes of rows in unequal buckets, in a temporary file to save memory.
+"""Rows in unequal buckets: their keys and hashes in a temporary file to save memory, and lookups of their current state.
 
 Each row is counted as often as a scan returned it. Rows with the same key, hash and count at both ends are equal.
 """
@@ -6,14 +6,16 @@ Each row is counted as often as a scan returned it. Rows with the same key, hash
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.keys import Key, Position
+from tablegate.transfer.endpoints.endpoint import AnyRow, Endpoint
 from tablegate.transfer.errors import TransferError
 
 _SCHEMA = """
@@ -93,3 +95,41 @@ class Suspects:
         """Close and delete the file."""
         self._connection.close()
         self._folder.cleanup()
+
+
+Item = TypeVar("Item")
+_SCAN_BATCH_ROWS = 1000  # batch size for an endpoint that must be scanned for each lookup
+
+
+def looked_up(endpoint: Endpoint, keys: Sequence[Key | None]) -> list[AnyRow | None]:
+    """Return the current rows of keys. None if there is no row or no key.
+
+    An endpoint without lookups is scanned.
+    """
+    present_keys = [key for key in keys if key is not None]
+    if not present_keys:
+        return [None] * len(keys)
+    rows = iter(endpoint.get(present_keys) if endpoint.looks_up else _scanned(endpoint, present_keys))
+    return [None if key is None else next(rows) for key in keys]
+
+
+def _scanned(endpoint: Endpoint, keys: Sequence[Key]) -> list[AnyRow | None]:
+    rows: dict[Position, AnyRow] = {}
+    positions = {key.position for key in keys}
+    for segment in endpoint.segments(1):
+        for page in endpoint.scan(segment):
+            rows.update((row.position, row) for row in page.all_rows if row.position in positions)
+    return [rows.get(key.position) for key in keys]
+
+
+def batch_rows(*endpoints: Endpoint) -> int:
+    if not all(endpoint.looks_up for endpoint in endpoints):
+        return _SCAN_BATCH_ROWS
+    return max(1, min(endpoint.write_rows for endpoint in endpoints))
+
+
+def lookup_batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Yield lists of `size` items. The last one may be shorter."""
+    rest = iter(items)
+    while batch := list(itertools.islice(rest, size)):
+        yield batch

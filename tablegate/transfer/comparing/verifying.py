@@ -1,32 +1,42 @@
-"""`tablegate verify A B`: compares the rows of the second table with those of the first, as the mapping converts them.
+"""`tablegate verify A B` and `tablegate diff A B`: compare the rows of two tables, as the mapping converts the first.
 
 Both tables are read once in parallel segments and summed by bucket. If sums differ, both are read again, and the
 keys of rows in unequal buckets go into a temporary file. Rows that differ there are looked up at both ends. They are
-reported only if they still differ, so that concurrent writes are no differences.
+reported only if they still differ, so that concurrent writes are no differences. `diff` shows them by key and attribute, in
+kinds that both services support.
 """
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tablegate.gateway.model.values.keys import Key
 from tablegate.gateway.model.values.rows import Row
 from tablegate.transfer.comparing.attributes import RowComparison
-from tablegate.transfer.comparing.canonical import CanonicalForm, digest
-from tablegate.transfer.comparing.definitions import table_differences
-from tablegate.transfer.comparing.lookups import batch_rows, batches, looked_up
-from tablegate.transfer.comparing.reports import Difference, Report
-from tablegate.transfer.comparing.sides import ComparedRow, ComparedSide, CompareOptions, TablePair
-from tablegate.transfer.comparing.sums import TableSums
-from tablegate.transfer.comparing.suspects import Suspect, Suspects
+from tablegate.transfer.comparing.checksums import CanonicalForm, TableSums, digest
+from tablegate.transfer.comparing.reports import (
+    Difference,
+    ExitStatus,
+    Report,
+    difference_document,
+    difference_lines,
+)
+from tablegate.transfer.comparing.sides import (
+    ComparedRow,
+    ComparedSide,
+    CompareOptions,
+    TablePair,
+    table_differences,
+)
+from tablegate.transfer.comparing.suspects import Suspect, Suspects, batch_rows, looked_up, lookup_batches
 from tablegate.transfer.endpoints.endpoint import AnyRow, Endpoint, ScanPage, UnreadableRow
 from tablegate.transfer.mapping import rules
-from tablegate.transfer.mapping.expiry import Expiry
 from tablegate.transfer.mapping.identities import Identity, identity_bytes
-from tablegate.transfer.mapping.reading import read_all, sample_rows
+from tablegate.transfer.mapping.reading import Expiry, read_all, sample_rows
 from tablegate.transfer.mapping.rules import Fidelity
 from tablegate.transfer.progress import NO_PROGRESS, Progress
 
@@ -206,7 +216,7 @@ class Verification:
         """Yield the suspects that still differ when they are looked up."""
         ends = self._pair.sides
         size = batch_rows(*(side.endpoint for side in ends))
-        for batch in batches(suspects, size):
+        for batch in lookup_batches(suspects, size):
             keys = [self._keys_of(suspect) for suspect in batch]
             rows = [looked_up(side.endpoint, [pair[at] for pair in keys]) for at, side in enumerate(ends)]
             for suspect, pair, mine, other in zip(batch, keys, *rows, strict=True):
@@ -298,7 +308,7 @@ class Verification:
         for at, side in enumerate(self._pair.sides):
             number = 0
             other = self._pair.sides[1 - at].endpoint
-            for rows in batches(sample_rows(side, self._level.rows), batch_rows(other)):
+            for rows in lookup_batches(sample_rows(side, self._level.rows), batch_rows(other)):
                 schema = side.definition.key_schema
                 keys = [self._pair.other_key(schema.decode(row.position), is_first=at == 0) for row in rows]
                 for row, counterpart in zip(rows, looked_up(other, keys), strict=True):
@@ -320,3 +330,33 @@ def rejection_of(compared: ComparedRow) -> Difference:
     """Return the difference for a row that the second end cannot hold, with the rules that forbid it."""
     names = [f.rule.name for f in compared.findings if f.rule.fidelity is Fidelity.IMPOSSIBLE]
     return Difference("missing", compared.identity, rules=tuple(dict.fromkeys(names)))
+
+
+def diff(
+    first: Endpoint,
+    second: Endpoint,
+    write: Callable[[str], object],
+    limit: int | None = None,
+    form: str = "text",
+    options: CompareOptions = CompareOptions(),
+    workers: int = 4,
+) -> ExitStatus:
+    """Write each row that differs as soon as it is found, and return the exit status.
+
+    `write` is called with texts that end in a newline. `limit` is the maximum number of rows. All if None. `form` is
+    `text` or `jsonl`, which has a JSON object on each line:
+    {"what": "missing" | "extra" | "changed" | "kind", "key": [partition, sort], "attributes": [...], ...}.
+
+    The exit status is 0 if equal and 1 if different. Raises TransferError, for which the command ends with 2.
+    """
+    verification = Verification(first, second, VerificationLevel("checksum"), options, workers)
+    number = 0
+    for difference in verification.differences():
+        if number == limit:
+            break
+        number += 1
+        if form == "jsonl":
+            write(json.dumps(difference_document(difference), ensure_ascii=False) + "\n")
+        else:
+            write("\n".join(difference_lines(difference)) + "\n")
+    return ExitStatus.DIFFERENT if number else ExitStatus.EQUAL

@@ -23,8 +23,8 @@ from tablegate.transfer.copying.scanning import TableScan
 from tablegate.transfer.copying.writing import CopyLimits, CopyStopped, StopSignal, TableJob, TableWriter
 from tablegate.transfer.endpoints.endpoint import Definition, Endpoint
 from tablegate.transfer.errors import SchemaChanged, TransferError
+from tablegate.transfer.mapping.identities import Duplicates, may_repeat_keys
 from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
-from tablegate.transfer.mapping.seen_keys import Duplicates, may_repeat_keys
 from tablegate.transfer.progress import Progress
 
 _LOOK_PERIOD_S = 1.0

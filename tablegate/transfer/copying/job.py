@@ -21,7 +21,7 @@ from tablegate.gateway.model.values.keys import Position
 from tablegate.transfer.copying.job_records import ChangedKey, DonePages, KeyRepeated, Rejected, SegmentState
 from tablegate.transfer.endpoints.endpoint import JSON
 from tablegate.transfer.errors import CannotResume, TransferError
-from tablegate.transfer.mapping.seen_keys import Duplicates, packed
+from tablegate.transfer.mapping.identities import Duplicates, packed
 
 _FORMAT = 2
 _SCHEMA = """

@@ -15,9 +15,9 @@ from tablegate.transfer.copying.pacing import limit_of
 from tablegate.transfer.endpoints import addresses
 from tablegate.transfer.endpoints.endpoint import Endpoint, Service
 from tablegate.transfer.errors import BadAddress, Remedy, TransferError
+from tablegate.transfer.mapping.identities import Duplicates
 from tablegate.transfer.mapping.mapping import MappingOptions
-from tablegate.transfer.mapping.seen_keys import Duplicates
-from tablegate.transfer.mapping.table_names import table_names
+from tablegate.transfer.mapping.names import table_names
 
 _HIDDEN = "***"
 

@@ -21,7 +21,7 @@ from tablegate.transfer.copying.pacing import MemoryBudget
 from tablegate.transfer.copying.writing import CopyStopped, TableJob
 from tablegate.transfer.endpoints.endpoint import JSON, ScanPage
 from tablegate.transfer.errors import TransferError
-from tablegate.transfer.mapping.seen_keys import Duplicates
+from tablegate.transfer.mapping.identities import Duplicates
 from tablegate.transfer.progress import Progress
 
 _BYTES_IN_MEMORY = 12 << 20

@@ -26,9 +26,9 @@ from tablegate.transfer.errors import (
     TransferError,
 )
 from tablegate.transfer.mapping import rules
+from tablegate.transfer.mapping.identities import Duplicates
 from tablegate.transfer.mapping.mapping import Mapping
 from tablegate.transfer.mapping.rules import Fidelity, MappingFinding
-from tablegate.transfer.mapping.seen_keys import Duplicates
 
 R = TypeVar("R")
 

@@ -18,10 +18,9 @@ from fnmatch import fnmatchcase
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from tablegate.gateway.configuration.url_secrets import is_secret_name
-from tablegate.transfer.endpoints.address_forms import FORMS
+from tablegate.transfer.endpoints.batching import PATIENCE_S
 from tablegate.transfer.endpoints.endpoint import Endpoint
-from tablegate.transfer.endpoints.retrying import PATIENCE_S
-from tablegate.transfer.errors import BadAddress, MissingSoftware, TransferError
+from tablegate.transfer.errors import ADDRESS_FORMS, BadAddress, MissingSoftware, TransferError
 
 _OPTIONS = {
     "dynamodb": ("region", "endpoint", "profile"),
@@ -67,7 +66,7 @@ def open_endpoint(address: str, patience_s: float = PATIENCE_S) -> Endpoint:
     """
     scheme, rest = _scheme_of(address)
     if is_pattern(address):
-        raise BadAddress(f"the address is a pattern. Name one table: {FORMS[scheme]}")
+        raise BadAddress(f"the address is a pattern. Name one table: {ADDRESS_FORMS[scheme]}")
     if scheme == "file":
         path, options = _path_and_options(rest)
         from tablegate.transfer.endpoints.files.opening import open_file
@@ -148,7 +147,7 @@ def is_pattern(address: str) -> bool:
 def parse_cloud_address(address: str) -> CloudAddress:
     """Parse an address of a cloud table. Raises BadAddress, which never repeats a possible secret."""
     scheme, rest = _scheme_of(address)
-    form = FORMS[scheme]
+    form = ADDRESS_FORMS[scheme]
     if not rest.startswith("//"):
         raise BadAddress(f"the address needs two slashes: {form}")
     # A `?` is part of a pattern unless options follow it.
@@ -178,7 +177,7 @@ def _split_options(rest: str, scheme: str) -> tuple[str, dict[str, str]]:
         if is_secret_name(name):
             raise _has_secret(scheme)
         if name in options:
-            raise BadAddress(f"{name} is given twice: {FORMS[scheme]}")
+            raise BadAddress(f"{name} is given twice: {ADDRESS_FORMS[scheme]}")
         options[name] = value
     return place, options
 
@@ -187,9 +186,9 @@ def _check_options(scheme: str, options: Mapping[str, str]) -> None:
     for name, value in options.items():
         if name not in _OPTIONS[scheme]:
             option_name = name if re.fullmatch(r"[A-Za-z_.-]{1,40}", name) else "name"
-            raise BadAddress(f"unknown option {option_name}: {FORMS[scheme]}")
+            raise BadAddress(f"unknown option {option_name}: {ADDRESS_FORMS[scheme]}")
         if not value:
-            raise BadAddress(f"{name} is empty: {FORMS[scheme]}")
+            raise BadAddress(f"{name} is empty: {ADDRESS_FORMS[scheme]}")
     endpoint = options.get("endpoint")
     if endpoint is None:
         return
@@ -203,14 +202,14 @@ def _check_options(scheme: str, options: Mapping[str, str]) -> None:
         raise _has_secret(scheme)
     if not is_valid:
         raise BadAddress(
-            f"the endpoint is not a URL. Use endpoint=https://HOST[:PORT] with a port from 1 to 65535: {FORMS[scheme]}"
+            f"the endpoint is not a URL. Use endpoint=https://HOST[:PORT] with a port from 1 to 65535: {ADDRESS_FORMS[scheme]}"
         )
 
 
 def _has_secret(scheme: str) -> BadAddress:
     return BadAddress(
         f"addresses are printed and stored and must not contain credentials. Set {_WHERE_SECRETS_BELONG[scheme]} in the "
-        f"environment and use {FORMS[scheme]}"
+        f"environment and use {ADDRESS_FORMS[scheme]}"
     )
 
 
@@ -220,11 +219,11 @@ def _scheme_of(address: str) -> tuple[str, str]:
         return "file", "-"
     scheme, colon, rest = address.partition(":")
     scheme = scheme.lower()
-    if colon and scheme in FORMS:
+    if colon and scheme in ADDRESS_FORMS:
         if scheme in ("tablegate", "file") and not rest:
-            raise BadAddress(f"the address is incomplete: {FORMS[scheme]}")
+            raise BadAddress(f"the address is incomplete: {ADDRESS_FORMS[scheme]}")
         return scheme, rest
-    forms = "\n  ".join([*FORMS.values(), "-"])
+    forms = "\n  ".join([*ADDRESS_FORMS.values(), "-"])
     is_scheme = rest.startswith("//") and re.fullmatch(r"[a-z0-9+.-]{1,20}", scheme)
     # A longer text can be a secret.
     shown = f"{address} is " if re.fullmatch(r"[\w.*-]{1,30}", address) else ""

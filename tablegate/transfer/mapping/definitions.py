@@ -15,8 +15,8 @@ from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.mapping import rules
+from tablegate.transfer.mapping.names import table_name
 from tablegate.transfer.mapping.rules import MappingFinding
-from tablegate.transfer.mapping.table_names import table_name
 from tablegate.transfer.mapping.to_dynamodb import key_column
 
 _NUMBERS = frozenset({Kind.DECIMAL, Kind.INT64})

@@ -15,7 +15,7 @@ from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.transfer.errors import SchemaChanged
 from tablegate.transfer.mapping import rules
-from tablegate.transfer.mapping.escapes import EscapeRules
+from tablegate.transfer.mapping.names import EscapeRules
 from tablegate.transfer.mapping.rules import MappingFinding, MappingRule
 
 KeyCheck = Callable[[KeyColumn, bool, Value], MappingRule | None]

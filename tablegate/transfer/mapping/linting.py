@@ -20,12 +20,10 @@ from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Value
 from tablegate.transfer.endpoints.endpoint import Definition, Endpoint, ScanPage, Service
 from tablegate.transfer.mapping import rules
-from tablegate.transfer.mapping.expiry import Expiry
-from tablegate.transfer.mapping.identities import Identity, identifier
+from tablegate.transfer.mapping.identities import Duplicates, Identity, SeenKeys, identifier, may_repeat_keys
 from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
-from tablegate.transfer.mapping.reading import TableEnd, read_all, sample_rows
+from tablegate.transfer.mapping.reading import Expiry, TableEnd, read_all, sample_rows
 from tablegate.transfer.mapping.rules import Fidelity, MappingFinding, MappingRule
-from tablegate.transfer.mapping.seen_keys import Duplicates, SeenKeys, may_repeat_keys
 from tablegate.transfer.progress import NO_PROGRESS, Progress
 
 EXAMPLES = 5

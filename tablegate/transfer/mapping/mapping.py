@@ -18,11 +18,10 @@ from tablegate.gateway.model.values.values import NULL, Kind, Value
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.mapping import rules
 from tablegate.transfer.mapping.definitions import defined_in
-from tablegate.transfer.mapping.escapes import EscapeRules
 from tablegate.transfer.mapping.keys import KeyMapping, no_check
 from tablegate.transfer.mapping.mapping_target import Cells, MappingTarget, is_impossible, rule_of
+from tablegate.transfer.mapping.names import SPELLINGS, UNCHANGED, EscapeRules, spelling_of
 from tablegate.transfer.mapping.rules import MappingFinding
-from tablegate.transfer.mapping.spelling import SPELLINGS, UNCHANGED, spelling_of
 from tablegate.transfer.mapping.to_azure_table import KEY_ESCAPES as AZURE_KEY_ESCAPES
 from tablegate.transfer.mapping.to_azure_table import ToAzureTable
 from tablegate.transfer.mapping.to_dynamodb import KEY_ESCAPES as DYNAMODB_KEY_ESCAPES

@@ -1,4 +1,7 @@
-"""Reading of a whole table in parallel segments, and sampling of rows from all its parts."""
+"""Reading of a whole table in parallel segments, sampling of rows from all its parts, and detection of expired rows.
+
+A service may delete an expired row at any time or keep it.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, wait
 from typing import TypeVar
 
+from tablegate.gateway.model.tables.tables import State, Table
+from tablegate.gateway.model.values.rows import Row
 from tablegate.transfer.endpoints.endpoint import JSON, AnyRow, Definition, Endpoint, ScanPage
 from tablegate.transfer.progress import NO_PROGRESS, Progress
 from tablegate.transfer.threads import thread_pool
@@ -93,3 +98,20 @@ def sample_rows(end: TableEnd, number: int) -> Iterator[AnyRow]:
             if not number:
                 return
         scans = left
+
+
+class Expiry:
+    """The expiry rule of one table."""
+
+    def __init__(self, definition: Definition) -> None:
+        self._has_rule = definition.rules.expiry is not None
+        self._table = Table(
+            0, "", "", "", definition.key_schema, (), definition.rules, {}, State.ACTIVE, 0, 0, 0
+        )
+
+    def is_expired(self, row: Row, now_ms: int) -> bool:
+        """True if the row has expired at this time."""
+        expires_at_ms = row.expires_at_ms
+        if expires_at_ms is None and self._has_rule:
+            expires_at_ms = self._table.expires_at_ms(row)
+        return expires_at_ms is not None and expires_at_ms <= now_ms

@@ -10,8 +10,8 @@ from tablegate.gateway.model.values.keys import Key, KeyColumn
 from tablegate.gateway.model.values.rows import Contents
 from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.transfer.mapping import rules
-from tablegate.transfer.mapping.escapes import EscapeRules
 from tablegate.transfer.mapping.mapping_target import Cells, MappingTarget
+from tablegate.transfer.mapping.names import EscapeRules
 from tablegate.transfer.mapping.rules import MappingFinding, MappingRule
 
 KEY_ESCAPES = EscapeRules(keys.FORBIDDEN.pattern, takes_empty=True)

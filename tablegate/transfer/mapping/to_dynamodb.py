@@ -20,8 +20,8 @@ from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Contents
 from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.transfer.mapping import rules
-from tablegate.transfer.mapping.escapes import EscapeRules
 from tablegate.transfer.mapping.mapping_target import Cells, MappingTarget
+from tablegate.transfer.mapping.names import EscapeRules
 from tablegate.transfer.mapping.rules import MappingFinding, MappingRule
 
 KEY_ESCAPES = EscapeRules("(?!)", takes_empty=False)

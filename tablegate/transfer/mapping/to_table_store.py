@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tablegate.adapters.tablestore.capacity.capacity import request_size
+from tablegate.adapters.tablestore.capacity import request_size
 from tablegate.adapters.tablestore.values.values import key_kind_shown
 from tablegate.adapters.tablestore.values.views import view
 from tablegate.adapters.tablestore.wire import limits
@@ -16,8 +16,8 @@ from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Cell, Contents
 from tablegate.gateway.model.values.values import Kind, Value, size_bytes
 from tablegate.transfer.mapping import rules
-from tablegate.transfer.mapping.escapes import EscapeRules
 from tablegate.transfer.mapping.mapping_target import Cells, MappingTarget
+from tablegate.transfer.mapping.names import EscapeRules
 from tablegate.transfer.mapping.rules import MappingFinding, MappingRule
 
 _SCHEMA_ESCAPES = EscapeRules(r"[^A-Za-z0-9_]|\A[0-9]", takes_empty=False)

@@ -1,21 +1,67 @@
-"""The comparison of two replies as trees.
+"""The comparison of two replies as trees, and the tokens of the recorded service with those of the live one.
 
 The status is compared first, then the error code, then headers and body. A difference ends the comparison of what
 follows. Differences that a rule of rules.py covers are no divergences. Mapped tokens are learned during the
-comparison.
+comparison. Their number is bounded, and the oldest are removed first.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tablegate.transfer.traffic.rules import ComparisonRule, Treatment, rule_of
-from tablegate.transfer.traffic.tokens import Tokens
+
+_KEPT_MAX = 200_000
+_NAMED_MAX = 2_000
+_SHORTEST_IN_TEXT = 12
+
+
+class Tokens:
+    """The live token of each recorded token, by kind.
+
+    A scope distinguishes equal tokens of different owners, such as ETags of entities.
+    """
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[str, str, str], str] = OrderedDict()
+        self._latest: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._named: OrderedDict[str, str] = OrderedDict()
+
+    def learn(self, kind: str, scope: str, recorded: str, live: str) -> str:
+        """Store a pair. Return the live token that the recorded one mapped to before, "" if none."""
+        key = (kind, scope, recorded)
+        before = self._known.pop(key, "")
+        self._known[key] = live
+        self._latest.pop((kind, recorded), None)
+        self._latest[kind, recorded] = live
+        # Error texts contain ARNs and ids.
+        if kind.endswith(("-arn", "-id")) and len(recorded) >= _SHORTEST_IN_TEXT and recorded != live:
+            self._named[recorded] = live
+        for cache, entries_max in (
+            (self._known, _KEPT_MAX),
+            (self._latest, _KEPT_MAX),
+            (self._named, _NAMED_MAX),
+        ):
+            if len(cache) > entries_max:
+                cache.popitem(last=False)
+        return before
+
+    def live(self, kind: str, scope: str, recorded: str) -> str | None:
+        """Return the live token for a recorded one: that of the scope, else the latest of any scope."""
+        token = self._known.get((kind, scope, recorded))
+        return token if token is not None else self._latest.get((kind, recorded))
+
+    def in_text(self, text: str) -> str:
+        """Return a recorded text in which recorded tokens are replaced by live ones."""
+        for recorded, live in reversed(self._named.items()):
+            text = text.replace(recorded, live)
+        return text
+
 
 SCOPE = "(of)"
 """The member of a tree that says which entity the rest is of. It is not compared."""

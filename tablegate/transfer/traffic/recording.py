@@ -12,8 +12,16 @@ from tablegate.gateway.http import Reply, Request
 from tablegate.transfer.errors import TransferError
 from tablegate.transfer.traffic.dialects.detecting import refusal
 from tablegate.transfer.traffic.dialects.dialect import plain
-from tablegate.transfer.traffic.forwarding import REFUSED, Forwarder, is_refused_signature, request_metadata
-from tablegate.transfer.traffic.proxies import Hooks, ListenOptions, Proxy, Say
+from tablegate.transfer.traffic.proxies import (
+    REFUSED,
+    Forwarder,
+    Hooks,
+    ListenOptions,
+    Proxy,
+    Say,
+    is_refused_signature,
+    request_metadata,
+)
 from tablegate.transfer.traffic.redaction import answer_without_secrets, secrets_of, without_secrets
 from tablegate.transfer.traffic.services import Address, NoReply, Service
 from tablegate.transfer.traffic.signing import Signer, SigningKey

@@ -14,13 +14,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tablegate.gateway.http import Reply, Request
-from tablegate.transfer.traffic.comparing import ABSENT, BODY, Divergence, ParsedReply, ReplyComparison
+from tablegate.transfer.traffic.comparing import (
+    ABSENT,
+    BODY,
+    Divergence,
+    ParsedReply,
+    ReplyComparison,
+    Tokens,
+)
 from tablegate.transfer.traffic.dialects.detecting import DIALECTS
 from tablegate.transfer.traffic.dialects.dialect import ProxiedDialect, UnknownToken, plain
 from tablegate.transfer.traffic.reports import DivergenceReport, SkipReason
 from tablegate.transfer.traffic.services import NoReply, Service
 from tablegate.transfer.traffic.signing import UNSIGNED, Signer
-from tablegate.transfer.traffic.tokens import Tokens
 from tablegate.transfer.traffic.traces import RecordedRequest
 
 _SCANS_MAX = 1_000

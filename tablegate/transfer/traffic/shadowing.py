@@ -18,8 +18,16 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from tablegate.gateway.http import Reply, Request
 from tablegate.transfer.traffic.dialects.detecting import DIALECTS, NONE, refusal
 from tablegate.transfer.traffic.dialects.dialect import plain
-from tablegate.transfer.traffic.forwarding import REFUSED, Forwarder, is_refused_signature, request_metadata
-from tablegate.transfer.traffic.proxies import Hooks, ListenOptions, Proxy, Say
+from tablegate.transfer.traffic.proxies import (
+    REFUSED,
+    Forwarder,
+    Hooks,
+    ListenOptions,
+    Proxy,
+    Say,
+    is_refused_signature,
+    request_metadata,
+)
 from tablegate.transfer.traffic.reports import DivergenceReport, ShadowMetrics, SkipReason
 from tablegate.transfer.traffic.services import Address, NoReply, Service
 from tablegate.transfer.traffic.sessions import ReplaySession

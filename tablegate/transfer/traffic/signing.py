@@ -17,7 +17,7 @@ from email.utils import formatdate
 from pathlib import Path
 
 from tablegate.adapters.azuretable.auth import auth as azure
-from tablegate.adapters.azuretable.call_context import options_of
+from tablegate.adapters.azuretable.call import options_of
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire import auth as aws
 from tablegate.adapters.tablestore.wire import auth as ots

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import orjson
 import pytest
 
-from tablegate.adapters.azuretable.call_context import options_of
+from tablegate.adapters.azuretable.call import options_of
 from tablegate.adapters.azuretable.wire import limits, multipart
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.http import Reply, Request

@@ -17,7 +17,7 @@ REQUESTS = 500
 # Changes of tables are drawn less often, so that there remains something to read and write.
 _RARE = frozenset(
     {"DeleteTable", "CreateTable", "UpdateTable", "CreateIndex", "DropIndex", "DeleteDefinedColumn"}
-) | frozenset(OPERATIONS.groups.get("tablegate.adapters.tablestore.search.operations", ()))
+) | frozenset(OPERATIONS.groups.get("tablegate.adapters.tablestore.features.search.operations", ()))
 _OFTEN = [
     name for name in sorted(OPERATIONS) for _ in range(1 if name in _RARE or name.startswith("List") else 8)
 ]

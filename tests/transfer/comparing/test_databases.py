@@ -12,8 +12,8 @@ import pytest
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.transfer.comparing.checksums import signature
 from tablegate.transfer.comparing.sides import CompareOptions, TablePair
-from tablegate.transfer.comparing.signatures import signature
 from tablegate.transfer.comparing.verifying import verify
 from tablegate.transfer.endpoints.database.endpoint import DatabaseEndpoint
 from tablegate.transfer.endpoints.endpoint import Definition

@@ -20,13 +20,11 @@ from tablegate.gateway.model.tables.tables import ExpiryRule, Rules
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema, Position
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
 from tablegate.gateway.model.values.values import NULL, Kind, Value
-from tablegate.transfer.comparing.differences import diff
+from tablegate.transfer.comparing.checksums import TableSums, signature
 from tablegate.transfer.comparing.reports import Difference, ExitStatus, Report
 from tablegate.transfer.comparing.sides import CompareOptions, TablePair
-from tablegate.transfer.comparing.signatures import signature
-from tablegate.transfer.comparing.sums import TableSums
 from tablegate.transfer.comparing.suspects import Suspects
-from tablegate.transfer.comparing.verifying import VerificationLevel, verify
+from tablegate.transfer.comparing.verifying import VerificationLevel, diff, verify
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.errors import SchemaChanged, TransferError
 from tablegate.transfer.mapping.mapping import Mapping, MappingOptions

@@ -21,9 +21,9 @@ from tablegate.transfer.endpoints.endpoint import JSON, Definition, Endpoint, Sc
 from tablegate.transfer.endpoints.files.opening import open_file
 from tablegate.transfer.errors import Remedy, RepeatedKeys, ServiceUnavailable, TransferError
 from tablegate.transfer.mapping import rules
+from tablegate.transfer.mapping.identities import Duplicates
 from tablegate.transfer.mapping.keys import KeyMapping
 from tablegate.transfer.mapping.linting import lint
-from tablegate.transfer.mapping.seen_keys import Duplicates
 from tablegate.transfer.progress import NoProgress
 from tests.support.examples import examples
 from tests.transfer.support.memory_endpoint import MemoryEndpoint, MemoryTable

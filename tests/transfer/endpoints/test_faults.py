@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.transfer.endpoints import retrying
+from tablegate.transfer.endpoints import batching
 from tablegate.transfer.endpoints.addresses import open_endpoint
 from tablegate.transfer.endpoints.endpoint import Definition, Endpoint, Service
 from tablegate.transfer.errors import AccessRefused, ServiceUnavailable, TransferError
@@ -50,7 +50,7 @@ _NAMES = (f"faulty{number}" for number in itertools.count())
 @pytest.fixture(autouse=True)
 def short_rests(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests are about what happens after the rests."""
-    monkeypatch.setattr(retrying, "_FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(batching, "_FIRST_WAIT_S", 0.001)
 
 
 @pytest.fixture(params=list(Service)[:3], ids=lambda service: service.value)

@@ -20,7 +20,7 @@ from tablegate.gateway.model.tables.tables import Rules
 from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
 from tablegate.gateway.model.values.values import NULL, Kind, Value
-from tablegate.transfer.comparing.canonical import CanonicalForm
+from tablegate.transfer.comparing.checksums import CanonicalForm
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.mapping import rules
 from tablegate.transfer.mapping.mapping import Mapping, MappingOptions

@@ -19,10 +19,9 @@ from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.errors import SchemaChanged
 from tablegate.transfer.mapping import rules
-from tablegate.transfer.mapping.escapes import EscapeRules
 from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
+from tablegate.transfer.mapping.names import EscapeRules, is_table_name, table_names
 from tablegate.transfer.mapping.rules import MappingFinding, MappingRule
-from tablegate.transfer.mapping.table_names import is_table_name, table_names
 from tests.transfer.support.tables import ODD_TEXTS, rows
 
 DYNAMODB, AZURE, TABLE_STORE, TABLEGATE = Service

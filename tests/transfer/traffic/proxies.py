@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tablegate.gateway.http import Reply, Request
-from tablegate.transfer.traffic.forwarding import Forwarder
-from tablegate.transfer.traffic.proxies import Hooks, ListenOptions, Proxy
+from tablegate.transfer.traffic.proxies import Forwarder, Hooks, ListenOptions, Proxy
 from tablegate.transfer.traffic.recording import record
 from tablegate.transfer.traffic.replaying import replay
 from tablegate.transfer.traffic.reports import DivergenceReport

@@ -17,6 +17,7 @@ from tablegate.transfer.traffic.comparing import (
     Divergence,
     ParsedReply,
     ReplyComparison,
+    Tokens,
 )
 from tablegate.transfer.traffic.dialects.azuretable import AzureTable
 from tablegate.transfer.traffic.dialects.dialect import UnknownToken
@@ -24,7 +25,6 @@ from tablegate.transfer.traffic.dialects.dynamodb import DynamoDB
 from tablegate.transfer.traffic.reports import DivergenceReport, SkipReason
 from tablegate.transfer.traffic.rules import AZURE_TABLE, DYNAMODB, RULES, TABLE_STORE, Treatment
 from tablegate.transfer.traffic.sessions import ReplaySession, SentRequest
-from tablegate.transfer.traffic.tokens import Tokens
 from tablegate.transfer.traffic.traces import RecordedRequest
 from tests.support.running import ROOT
 

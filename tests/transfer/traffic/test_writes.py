@@ -18,11 +18,11 @@ from tablegate.adapters.tablestore.wire.protocol import search_pb2, sql_pb2, tun
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 from tablegate.gateway.model.request_facts import RequestKind, kind_of, only_reads_rows
+from tablegate.transfer.traffic.comparing import Tokens
 from tablegate.transfer.traffic.dialects.azuretable import AzureTable
 from tablegate.transfer.traffic.dialects.dialect import ProxiedDialect, UnknownToken
 from tablegate.transfer.traffic.dialects.dynamodb import DynamoDB
 from tablegate.transfer.traffic.dialects.tablestore import TableStore
-from tablegate.transfer.traffic.tokens import Tokens
 
 AZURE_PATHS = {
     addresses.TableSet: "/account/Tables",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 
-from tablegate.adapters.azuretable.auth import bearer, delegation, shared_access
+from tablegate.adapters.azuretable.auth import entra_id, shared_access
 from tablegate.adapters.azuretable.auth.shared_access import Grant, Signer
 from tablegate.adapters.azuretable.wire import addresses, limits
 from tablegate.adapters.azuretable.wire.errors import ServiceError
@@ -65,11 +65,11 @@ def verify(request: Request, options: Mapping[str, str], account: Account, gatew
     """
     authorization = request.header_map.get("authorization", "")
     if "skoid" in options and "sig" in options:
-        grant = delegation.read(request, options, account.name, gateway)
+        grant = entra_id.delegated_grant(request, options, account.name, gateway)
     elif authorization:
         scheme = authorization.partition(" ")[0]
         if scheme.lower() == "bearer":
-            return bearer.grant_of(request, authorization[7:].strip(), account.name, gateway)
+            return entra_id.token_grant(request, authorization[7:].strip(), account.name, gateway)
         _check_shared_key(request, options, authorization, account, gateway.real_now_ms() / 1000)
         grant = _FULL
     elif "sig" in options:
@@ -79,7 +79,7 @@ def verify(request: Request, options: Mapping[str, str], account: Account, gatew
             access.check_times(gateway.now_ms() / 1000)
         grant = Grant(access)
     else:
-        raise bearer.refusal(gateway, "NoAuthenticationInformation")
+        raise entra_id.refusal(gateway, "NoAuthenticationInformation")
     return grant
 
 
@@ -94,7 +94,7 @@ def authorize(request: Request, account: Account, grant: Grant, gateway: Gateway
     assert credential is not None  # otherwise the signature check had failed
     caller, policy = credential.identity, credential.policy
     if grant.identity is not None:
-        is_for_account = bearer.is_for_one_account(gateway)
+        is_for_account = entra_id.is_for_one_account(gateway)
         caller = grant.identity.caller_in()
         policy = credentials.policy_of_identity(grant.identity, account.namespace, is_for_account)
     source = RequestSource(request.client, request.secure)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from tablegate.adapters.azuretable.auth.shared_access import Action
-from tablegate.adapters.azuretable.call_context import (
+from tablegate.adapters.azuretable.call import (
     CallContext,
     OperationReply,
     count_transaction,

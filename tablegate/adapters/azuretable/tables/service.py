@@ -1,19 +1,79 @@
-"""Operations on the service: its properties, statistics of the secondary, and CORS preflights."""
+"""Operations on the service: its properties, statistics of the secondary, and CORS.
+
+The form of CORS rules is in documents.py. Source: "Cross-Origin Resource Sharing (CORS) support for Azure Storage".
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from email.utils import formatdate
+from typing import Any
 
-from tablegate.adapters.azuretable.auth import delegation, shared_access
+from tablegate.adapters.azuretable.auth import entra_id, shared_access
 from tablegate.adapters.azuretable.auth.shared_access import Action
-from tablegate.adapters.azuretable.call_context import CallContext, OperationReply
+from tablegate.adapters.azuretable.call import CallContext, OperationReply
 from tablegate.adapters.azuretable.tables import documents
 from tablegate.adapters.azuretable.tables.documents import DEFAULT_PROPERTIES, Properties
-from tablegate.adapters.azuretable.wire import cors
 from tablegate.adapters.azuretable.wire.addresses import Service
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.commands.table_commands import GetProperties, PutProperties
+
+Rule = Mapping[str, Any]
+Headers = list[tuple[str, str]]
+
+
+def preflight_headers(rules: Sequence[Rule], origin: str, method: str, headers: str) -> Headers | None:
+    """Return the response headers of a preflight request. None if no rule matches."""
+    requested = [header.strip().lower() for header in headers.split(",") if header.strip()]
+    for rule in rules:
+        if _allows(rule, origin, method) and all(
+            _is_listed(header, rule["AllowedHeaders"]) for header in requested
+        ):
+            response_headers = [*_origin_headers(rule, origin), ("Access-Control-Allow-Methods", method)]
+            if requested:
+                response_headers.append(("Access-Control-Allow-Headers", headers))
+            return [*response_headers, ("Access-Control-Max-Age", str(rule["MaxAgeInSeconds"]))]
+    return None
+
+
+def cors_headers(rules: Sequence[Rule], origin: str, method: str) -> Headers:
+    """Return the response headers of an actual request from that origin."""
+    headers: Headers = []
+    for rule in rules:
+        if _allows(rule, origin, method):
+            headers = _origin_headers(rule, origin)
+            if rule["ExposedHeaders"]:
+                headers.append(("Access-Control-Expose-Headers", ",".join(rule["ExposedHeaders"])))
+            break
+    if any(rule["AllowedOrigins"] != ["*"] for rule in rules):
+        headers.append(("Vary", "Origin"))
+    return headers
+
+
+def _allows(rule: Rule, origin: str, method: str) -> bool:
+    origins = rule["AllowedOrigins"]
+    return ("*" in origins or origin in origins) and method in rule["AllowedMethods"]
+
+
+def is_allowed(rules: Sequence[Rule], origin: str, method: str) -> bool:
+    """Return True if one of the rules allows a request of this method to a page of this origin."""
+    return any(_allows(rule, origin, method) for rule in rules)
+
+
+def _is_listed(header: str, entries: Sequence[str]) -> bool:
+    for entry in entries:
+        lowered = entry.lower()
+        if lowered == header or (lowered.endswith("*") and header.startswith(lowered[:-1])):
+            return True
+    return False
+
+
+def _origin_headers(rule: Rule, origin: str) -> Headers:
+    if rule["AllowedOrigins"] == ["*"]:
+        return [("Access-Control-Allow-Origin", "*")]
+    return [("Access-Control-Allow-Origin", origin), ("Access-Control-Allow-Credentials", "true")]
+
 
 _XML = ("Content-Type", "application/xml")
 
@@ -47,12 +107,12 @@ async def get_delegation_key(call: CallContext, resource: Service) -> OperationR
     if identity is None or not identity.object_id or call.grant.access is not None:
         raise ServiceError("AuthorizationFailure")
     version = call.request.header("x-ms-version")
-    if version < delegation.FIRST_VERSION:
+    if version < entra_id.FIRST_DELEGATION_VERSION:
         raise ServiceError("InvalidHeaderValue")
     now_s = call.gateway.now_ms() / 1000
     info = documents.read_key_info(call.request.body, now_s)
     account = call.address.account
-    key = delegation.issued(
+    key = entra_id.issued_key(
         call.gateway, account, identity, info.start, info.expiry, info.user_tenant, version
     )
     try:
@@ -60,7 +120,7 @@ async def get_delegation_key(call: CallContext, resource: Service) -> OperationR
     except ServiceError:
         raise ServiceError("InvalidXmlDocument") from None
     value = key.value(call.gateway, account)
-    return OperationReply(200, [_XML], delegation.document(key, value))
+    return OperationReply(200, [_XML], entra_id.key_document(key, value))
 
 
 async def get_statistics(call: CallContext, resource: Service) -> OperationReply:
@@ -97,7 +157,7 @@ async def preflight(request: Request, namespace: str, account: str) -> Operation
     if not origin or not method:
         raise ServiceError("MissingRequiredHeader", "A required CORS header is not present.")
     properties = await load(namespace, account)
-    headers = cors.preflight(
+    headers = preflight_headers(
         properties["Cors"], origin, method, request.header("access-control-request-headers")
     )
     if headers is None:

@@ -9,11 +9,11 @@ import orjson
 
 from tablegate.adapters.azuretable import DIALECT
 from tablegate.adapters.azuretable.auth.shared_access import Action, Grant, Policy, SharedAccess
-from tablegate.adapters.azuretable.call_context import CallContext, OperationReply, find_table, find_table_now
+from tablegate.adapters.azuretable.call import CallContext, OperationReply, find_table, find_table_now
 from tablegate.adapters.azuretable.entities import entity_parser, entity_renderer
 from tablegate.adapters.azuretable.entities.entities import preference_of
 from tablegate.adapters.azuretable.entities.entity_renderer import MetadataLevel
-from tablegate.adapters.azuretable.queries import filters
+from tablegate.adapters.azuretable.queries import queries
 from tablegate.adapters.azuretable.queries.queries import bytes_of, check_options, token_of, top_of
 from tablegate.adapters.azuretable.tables import documents
 from tablegate.adapters.azuretable.values import keys
@@ -35,7 +35,7 @@ async def query(call: CallContext, resource: TableSet) -> OperationReply:
     level = entity_renderer.level_of(call.options.get("$format") or call.request.header("accept"))
     check_options(call)
     top = top_of(call)
-    predicate = filters.read(call.options.get("$filter", ""), keys.OWN_SCHEMA)
+    predicate = queries.read_filter(call.options.get("$filter", ""), keys.OWN_SCHEMA)
     token = call.options.get("NextTableName")
     after = bytes_of(token).decode("utf-8", "replace") if token else ""
     page: list[Table] = []

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote, unquote
 
+from tablegate.adapters.azuretable.detection import ACCOUNT_IN_HOST, ACCOUNT_IN_PATH, account_in_host
 from tablegate.adapters.azuretable.wire import limits
-from tablegate.adapters.azuretable.wire.accounts import ACCOUNT_IN_HOST, ACCOUNT_IN_PATH, account_in_host
 from tablegate.adapters.azuretable.wire.errors import KEY_COUNT, NAME_LENGTH, ServiceError
 
 

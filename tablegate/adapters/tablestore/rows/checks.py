@@ -1,24 +1,63 @@
-"""Validation of written rows as far as it does not depend on the table: keys, and names, lengths and stamps of cells.
+"""Validation of written rows before their table is looked up: keys, and names, lengths and stamps of cells.
 
 The service reports these errors before it looks up the table (aliyun-tablestore-java-sdk,
 functiontest/RestrictedItemTest, testCase12). writes.py validates rows against their table.
+
+Column names of other dialects that Table Store forbids are accepted in a row that has them already, and in a table that
+another dialect created. So a row can be written back as it was read. The look-up happens only if a request has such a
+name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
+from typing import TypeVar
 
-from tablegate.adapters.tablestore.capacity import capacity
+from tablegate.adapters.tablestore import capacity
+from tablegate.adapters.tablestore.call import CallContext, find_written
 from tablegate.adapters.tablestore.rows import fast_rows
 from tablegate.adapters.tablestore.rows.fast_rows import PlainPut
+from tablegate.adapters.tablestore.tables.options import was_created_by_table_store
 from tablegate.adapters.tablestore.values import keys
 from tablegate.adapters.tablestore.values.values import check_attribute
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.errors import invalid
-from tablegate.adapters.tablestore.wire.names import check_column_name
+from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
+from tablegate.adapters.tablestore.wire.names import ColumnNameInvalid, check_column_name
 from tablegate.adapters.tablestore.wire.plainbuffer import WireCell, WireRow
 from tablegate.gateway.model import fast_paths
+from tablegate.gateway.model.commands.row_commands import Get
+from tablegate.gateway.model.errors import TableMissing
 from tablegate.gateway.model.values.values import Value
+
+Made = TypeVar("Made")
+RowCheck = Callable[..., Made]
+"""`check(data)`, `check(data, known)`: a function that decodes and validates a row, but accepts the known names."""
+
+
+async def check_with_known_names(
+    call: CallContext, table_name: str, check: RowCheck[Made], data: bytes
+) -> Made:
+    """Return the result of `check` for a row to be written. Raises ServiceError."""
+    try:
+        return check(data)
+    except ColumnNameInvalid:
+        permitted_names = await _permitted_names(call, table_name, keys.decode(data))
+        return check(data, permitted_names)
+
+
+async def _permitted_names(call: CallContext, table_name: str, wire: WireRow) -> Container[str]:
+    """Return the forbidden names that the row may have. Empty if the table or the key is invalid, so that names are
+    reported first."""
+    permitted_names: Container[str] = ()
+    try:
+        table = await find_written(call, table_name)
+        key = keys.key_of(table, wire.key)
+    except (TableMissing, ServiceError):
+        return permitted_names
+    if not was_created_by_table_store(table):
+        return {cell.name for cell in wire.cells}
+    row = await Get(table, key.position)
+    return permitted_names if row is None else row.latest
 
 
 def checked_put(data: bytes, permitted_names: Container[str] = ()) -> WireRow | PlainPut:

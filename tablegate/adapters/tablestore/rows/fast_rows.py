@@ -18,9 +18,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.checksums import crc8
 from tablegate.adapters.tablestore.wire.names import is_column_name
-from tablegate.adapters.tablestore.wire.plainbuffer import CELL_ENDS, HEADER, ROW_ENDS, name_bytes
+from tablegate.adapters.tablestore.wire.plainbuffer import CELL_ENDS, HEADER, ROW_ENDS, crc8, name_bytes
 from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import FOREIGN_KINDS, TICKS_PER_MS, Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value

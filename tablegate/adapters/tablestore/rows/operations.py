@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tablegate.adapters.tablestore.operation import Operation
-from tablegate.adapters.tablestore.rows import batch_reads, batch_writes, ranges, rows, transactions
+from tablegate.adapters.tablestore.operation_table import Operation
+from tablegate.adapters.tablestore.rows import batches, ranges, rows, transactions
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.model.authorization.permissions import Channel, Permission, Purpose
 
@@ -23,11 +23,11 @@ OPERATIONS: Mapping[str, Operation] = {
     "PutRow": Operation(messages.PutRowRequest, rows.put_row, Purpose((_P.PUT,))),
     "UpdateRow": Operation(messages.UpdateRowRequest, rows.update_row, Purpose((_P.UPDATE,))),
     "DeleteRow": Operation(messages.DeleteRowRequest, rows.delete_row, Purpose((_P.DELETE,))),
-    "BatchGetRow": Operation(messages.BatchGetRowRequest, batch_reads.batch_get_row, Purpose((_P.READ,), Channel.BATCH)),
+    "BatchGetRow": Operation(messages.BatchGetRowRequest, batches.batch_get_row, Purpose((_P.READ,), Channel.BATCH)),
     "BatchWriteRow": Operation(
-        messages.BatchWriteRowRequest, batch_writes.batch_write_row, Purpose(_WRITES, Channel.BATCH),
+        messages.BatchWriteRowRequest, batches.batch_write_row, Purpose(_WRITES, Channel.BATCH),
     ),
     "GetRange": Operation(messages.GetRangeRequest, ranges.get_range, Purpose((_P.QUERY, _P.SCAN))),
-    "BulkImport": Operation(messages.BulkImportRequest, batch_writes.bulk_import, Purpose(_WRITES, Channel.BATCH)),
+    "BulkImport": Operation(messages.BulkImportRequest, batches.bulk_import, Purpose(_WRITES, Channel.BATCH)),
     "BulkExport": Operation(messages.BulkExportRequest, ranges.bulk_export, Purpose((_P.QUERY, _P.SCAN), Channel.BATCH)),
 }  # fmt: skip

@@ -2,31 +2,80 @@
 
 A page ends after `limit` returned rows, 5,000 or 4 MB of scanned rows, or a maximum time. The next page begins at the
 first row that was not evaluated. Source: docs/protocols/table-store.md section 4.4.
+
+SimpleRowMatrix is a page as a table of values, without names and stamps in each. BulkExport returns it, and GetRange by
+hint:
+
+    file    = magic  data_offset  option_offset  key_count  attribute_count  (each int32)  name*  options  row*  01 crc
+    name    = length:int16 bytes
+    row     = 02 value*          a value for each name, `06` if the row has none
+    options = 0A has_whole_keys:byte  03 row_count:int32
+    crc     = over everything before it
+
+Only the newest version of a cell is shown. The options precede the rows, because Java parses everything between
+data_offset and the closing 01 as rows. Source: docs/protocols/table-store.md section 3.6, and
+aliyun-tablestore-java-sdk, SimpleRowMatrixBlockParser.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import struct
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from google.protobuf.message import Message
 
-from tablegate.adapters.tablestore.capacity import capacity, consumed_capacity
-from tablegate.adapters.tablestore.rows import matrix, selections
+from tablegate.adapters.tablestore import capacity
+from tablegate.adapters.tablestore.call import CallContext, TableOrIndex, find_target
+from tablegate.adapters.tablestore.rows import selections
 from tablegate.adapters.tablestore.rows.filters import parse_filter
 from tablegate.adapters.tablestore.rows.selections import RowSelection
 from tablegate.adapters.tablestore.rows.transactions import engine_id, in_transaction
 from tablegate.adapters.tablestore.values import keys
 from tablegate.adapters.tablestore.values.keys import bound_of
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.call_context import CallContext, TableOrIndex, find_target
 from tablegate.adapters.tablestore.wire.errors import invalid
-from tablegate.adapters.tablestore.wire.plainbuffer import HEADER, WireRow, encode_row
+from tablegate.adapters.tablestore.wire.plainbuffer import HEADER, WireRow, crc8, encode_row, encode_value
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.model.commands.row_commands import Read
 from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.tables.pages import PageLimits
 from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.model.values.values import Value
+
+MAGIC = 0x304D5253
+_HEAD = struct.Struct("<iiiii")
+_MISSING = b"\x06"
+
+
+def encode_matrix(
+    key_names: Sequence[str],
+    names: Sequence[str],
+    rows: Sequence[Mapping[str, Value]],
+    has_whole_keys: bool = True,
+) -> bytes:
+    """Return rows as a matrix with these columns. A row is its values by name.
+
+    `has_whole_keys`: the columns include the whole key.
+    """
+    columns = [*key_names, *names]
+    head = b"".join(struct.pack("<h", len(name.encode())) + name.encode() for name in columns)
+    options = b"\x0a" + bytes((has_whole_keys,)) + b"\x03" + struct.pack("<i", len(rows))
+    option_offset = _HEAD.size + len(head)
+    data_offset = option_offset + len(options)
+    data = b"".join(_matrix_row(columns, row) for row in rows)
+    counts = _HEAD.pack(MAGIC, data_offset, option_offset, len(key_names), len(names))
+    body = b"".join((counts, head, options, data, b"\x01"))
+    return body + bytes((crc8(body),))
+
+
+def _matrix_row(columns: Sequence[str], row: Mapping[str, Value]) -> bytes:
+    parts = [b"\x02"]
+    for name in columns:
+        value = row.get(name)
+        parts.append(_MISSING if value is None else encode_value(value))
+    return b"".join(parts)
+
 
 NO_MATRIX_COLUMN = "DBT_SIMPLE_ROW_MATRIX need at least one column to get."
 
@@ -52,7 +101,7 @@ async def get_range(call: CallContext) -> Message:
     read = command._replace(may_be_old=call.may_be_old)
     page = await in_transaction(read, engine_id(call.caller.namespace, message.transaction_id))
     consumed = capacity.of_read(page.scanned_bytes)
-    consumed_capacity.count_read(target, consumed)
+    capacity.count_read(target, consumed)
     answer = messages.GetRangeResponse(
         consumed=consumed,
         rows=_as_matrix(target, selection, whole_keys, page.rows)
@@ -146,7 +195,7 @@ def _as_matrix(target: TableOrIndex, selection: RowSelection, whole_keys: bool, 
         row_values.update((name, versions[0].value) for name, versions in selection.page(row).items())
         values.append(row_values)
     attributes = tuple(sorted(names.difference(target.key_names)))
-    return matrix.encode(key, attributes, values, key == target.key_names)
+    return encode_matrix(key, attributes, values, key == target.key_names)
 
 
 def _key_data(target: TableOrIndex, row: Row) -> bytes:

@@ -8,18 +8,17 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from tablegate.adapters.tablestore.capacity import capacity, consumed_capacity
+from tablegate.adapters.tablestore import capacity
+from tablegate.adapters.tablestore.call import CallContext, TableOrIndex, find_target, find_written
 from tablegate.adapters.tablestore.rows import selections, writes
-from tablegate.adapters.tablestore.rows.checks import checked_delete, checked_put, checked_update
-from tablegate.adapters.tablestore.rows.foreign_names import checked
+from tablegate.adapters.tablestore.rows.checks import (
+    check_with_known_names,
+    checked_delete,
+    checked_put,
+    checked_update,
+)
 from tablegate.adapters.tablestore.rows.transactions import engine_id, in_transaction, write_groups
 from tablegate.adapters.tablestore.values import keys
-from tablegate.adapters.tablestore.wire.call_context import (
-    CallContext,
-    TableOrIndex,
-    find_target,
-    find_written,
-)
 from tablegate.adapters.tablestore.wire.plainbuffer import HEADER, WireRow
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.model.commands.command import Command
@@ -39,7 +38,7 @@ async def get_row(call: CallContext) -> Message:
     row = found_row(await command_to_read(call, target, wire, selection, message.transaction_id))
     visible = None if row is None else selection.encoder(target)(row)
     row_data, consumed = shown_row(target, selection, visible)
-    consumed_capacity.count_read(target, consumed)
+    capacity.count_read(target, consumed)
     return messages.GetRowResponse(consumed=consumed, row=row_data)
 
 
@@ -98,7 +97,9 @@ class _Writing:
     async def __call__(self, call: CallContext) -> Message:
         """Run the operation as a handler. Raises ServiceError, TableMissing, ConditionFailed."""
         message = call.message
-        wire = await checked(call, message.table_name, self.check, getattr(message, self.field))
+        wire = await check_with_known_names(
+            call, message.table_name, self.check, getattr(message, self.field)
+        )
         table = await find_written(call, message.table_name)
         row_write = self.parse(call, writes.WriteTarget.of(call, table), wire, message)
         try:
@@ -106,10 +107,10 @@ class _Writing:
             if isinstance(outcomes, GatewayError):
                 raise outcomes
         except GatewayError as error:
-            consumed_capacity.count_failed_write(row_write.write, error)
+            capacity.count_failed_write(row_write.write, error)
             raise
         assert isinstance(outcomes, list)
-        consumed_capacity.count_write(row_write.write, row_write.consumed)
+        capacity.count_write(row_write.write, row_write.consumed)
         return self.answer(consumed=row_write.consumed, row=row_write.returned(outcomes[0]))
 
 

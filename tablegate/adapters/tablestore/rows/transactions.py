@@ -12,11 +12,11 @@ from collections.abc import Sequence
 
 from google.protobuf.message import Message
 
-from tablegate.adapters.tablestore.capacity import capacity
+from tablegate.adapters.tablestore import capacity
+from tablegate.adapters.tablestore.call import CallContext, find_written
 from tablegate.adapters.tablestore.tables.options import allows_transactions
 from tablegate.adapters.tablestore.values import keys
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.call_context import CallContext, find_written
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.coroutines import all_of

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from tablegate.adapters.tablestore.capacity import capacity
+from tablegate.adapters.tablestore import capacity
+from tablegate.adapters.tablestore.call import CallContext, TableOrIndex
 from tablegate.adapters.tablestore.rows import fast_rows, selections
 from tablegate.adapters.tablestore.rows.checks import checked_put_cells
 from tablegate.adapters.tablestore.rows.fast_rows import PlainPut
@@ -15,7 +16,6 @@ from tablegate.adapters.tablestore.tables import options
 from tablegate.adapters.tablestore.values import keys
 from tablegate.adapters.tablestore.values.values import DEFINED_KINDS, VT_NAMES, key_value_shown, restored
 from tablegate.adapters.tablestore.values.views import view
-from tablegate.adapters.tablestore.wire.call_context import CallContext, TableOrIndex
 from tablegate.adapters.tablestore.wire.errors import RowError, invalid
 from tablegate.adapters.tablestore.wire.plainbuffer import CellOperation, WireCell, WireRow, encode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore import DIALECT
+from tablegate.adapters.tablestore.call import CallContext, find_table
 from tablegate.adapters.tablestore.tables.options import TableOptions
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.call_context import CallContext, find_table
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.adapters.tablestore.wire.names import check_table_name
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tablegate.adapters.tablestore.call import TableOrIndex
 from tablegate.adapters.tablestore.values.values import (
     VT_NAMES,
     check_length,
@@ -16,7 +17,6 @@ from tablegate.adapters.tablestore.values.values import (
     key_value_shown,
 )
 from tablegate.adapters.tablestore.wire import limits, plainbuffer
-from tablegate.adapters.tablestore.wire.call_context import TableOrIndex
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.gateway.model.commands.row_commands import Read
 from tablegate.gateway.model.expressions.ranges import KeyRange

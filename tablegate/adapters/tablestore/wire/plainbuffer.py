@@ -7,6 +7,11 @@
 Names and values are not validated here, but in checks.py. Numbers are little-endian, and lengths are uint32. Invalid
 bytes raise PlainBufferError only. Zero bytes after the last row are accepted as padding of the Node SDK, other bytes
 are not. Source: docs/protocols/table-store.md section 3.
+
+The checksum is CRC-8 with polynomial 0x07, initial 0, no reflection, known as CRC-8/SMBUS. `crc8(data, before=0)` is the
+checksum of data that follows data with the checksum `before`, so a cell's is computed part by part. fastcrc is written
+in Rust. In Python the checksum was the most expensive part of a range read. Source: docs/protocols/table-store.md
+section 3.2. The check value of b"123456789" is 0xF4.
 """
 
 from __future__ import annotations
@@ -17,10 +22,14 @@ from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
+from fastcrc.crc8 import smbus as crc8
+
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.checksums import crc8
 from tablegate.gateway.model.values.keys import AUTO_INCREMENT, AutoIncrement
 from tablegate.gateway.model.values.values import FALSE, TRUE, Kind, Value
+
+__all__ = ["crc8"]
+
 
 HEADER = b"\x75\x00\x00\x00"
 

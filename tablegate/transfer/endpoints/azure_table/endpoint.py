@@ -23,11 +23,22 @@ from tablegate.gateway.model.values.keys import Key, Position
 from tablegate.gateway.model.values.rows import TICKS_PER_MS, Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.transfer.endpoints import endpoint
-from tablegate.transfer.endpoints.azure_table import batches, ranges
-from tablegate.transfer.endpoints.azure_table.batches import EntityChange
-from tablegate.transfer.endpoints.azure_table.client import Account, Client, ServiceReply, error_for
-from tablegate.transfer.endpoints.batching import Sent, in_batches, require_deleted, write_batch
-from tablegate.transfer.endpoints.retrying import PATIENCE_S, RetryBudget
+from tablegate.transfer.endpoints.azure_table import client, ranges
+from tablegate.transfer.endpoints.azure_table.client import (
+    Account,
+    Client,
+    EntityChange,
+    ServiceReply,
+    error_for,
+)
+from tablegate.transfer.endpoints.batching import (
+    PATIENCE_S,
+    RetryBudget,
+    Sent,
+    in_batches,
+    require_deleted,
+    write_batch,
+)
 from tablegate.transfer.errors import RequestRefused, SchemaChanged, TransferError
 
 _KEY_NAMES = ("PartitionKey", "RowKey")
@@ -226,11 +237,11 @@ class AzureTableEndpoint(endpoint.Endpoint):
                 raise
 
     def _send_batch(self, changes: list[EntityChange]) -> None:
-        content_type, body = batches.encode(changes)
+        content_type, body = client.encode_changeset(changes)
         answer = self._client.once(
             "POST", "$batch", {"Content-Type": content_type, "Accept": "application/json"}, body
         )
-        failed = batches.failure(answer.body)
+        failed = client.changeset_failure(answer.body)
         if failed is not None:
             raise error_for(*failed, self.shown)
 

@@ -18,7 +18,7 @@ from botocore import exceptions, xform_name
 from botocore.config import Config
 from botocore.parsers import ResponseParserError
 
-from tablegate.transfer.endpoints.retrying import RetryBudget, TransientFailure
+from tablegate.transfer.endpoints.batching import RetryBudget, TransientFailure
 from tablegate.transfer.errors import AccessRefused, BadAddress, RequestRefused, TableAbsent, TransferError
 
 

@@ -20,10 +20,17 @@ from tablegate.gateway.model.values.keys import Key, KeySchema, Position
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Value
 from tablegate.transfer.endpoints import endpoint
-from tablegate.transfer.endpoints.batching import Sent, in_batches, require_deleted, write_batch
+from tablegate.transfer.endpoints.batching import (
+    PATIENCE_S,
+    Backoff,
+    RetryBudget,
+    Sent,
+    in_batches,
+    require_deleted,
+    write_batch,
+)
 from tablegate.transfer.endpoints.dynamodb import streams, tables
 from tablegate.transfer.endpoints.dynamodb.client import Account, Client
-from tablegate.transfer.endpoints.retrying import PATIENCE_S, Backoff, RetryBudget
 from tablegate.transfer.errors import TransferError
 
 _PUTS = 25  # limit of BatchWriteItem (API reference)

@@ -22,10 +22,13 @@ from tablegate.gateway.model.values.row_lines import check, position_of
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.transfer.endpoints.endpoint import Definition, Service
-from tablegate.transfer.endpoints.files.document_files import DocumentFiles, elements_of, require_members
-from tablegate.transfer.endpoints.files.file_endpoint import LineReader
-from tablegate.transfer.endpoints.files.keys_option import keys_of
-from tablegate.transfer.endpoints.files.recognition import CLI_ROWS
+from tablegate.transfer.endpoints.files.document_files import (
+    CLI_ROWS,
+    DocumentFiles,
+    elements_of,
+    require_members,
+)
+from tablegate.transfer.endpoints.files.file_endpoint import LineReader, keys_of
 from tablegate.transfer.errors import BadAddress
 
 _KINDS = {

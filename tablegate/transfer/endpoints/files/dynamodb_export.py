@@ -26,9 +26,9 @@ from tablegate.transfer.endpoints.endpoint import JSON, Definition, ScanPage, Se
 from tablegate.transfer.endpoints.files import file_endpoint
 from tablegate.transfer.endpoints.files.dynamodb_lines import require_ion_reader
 from tablegate.transfer.endpoints.files.export_folder import ExportFolder
-from tablegate.transfer.endpoints.files.exported_changes import ExportedChanges
-from tablegate.transfer.endpoints.files.keys_option import keys_missing, keys_of
+from tablegate.transfer.endpoints.files.file_endpoint import keys_missing, keys_of
 from tablegate.transfer.endpoints.files.staging import Staging, sync_folder
+from tablegate.transfer.endpoints.files.stream_records import ExportedChanges
 from tablegate.transfer.errors import BadAddress, BadFile, CannotResume
 
 _OUTPUT_FORMATS = {"json": "DYNAMODB_JSON", "ion": "ION"}

@@ -22,9 +22,13 @@ from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Value
 from tablegate.transfer.endpoints.endpoint import Definition, Service
-from tablegate.transfer.endpoints.files.document_files import DocumentFiles, elements_of, require_members
+from tablegate.transfer.endpoints.files.document_files import (
+    ENTITIES,
+    DocumentFiles,
+    elements_of,
+    require_members,
+)
 from tablegate.transfer.endpoints.files.file_endpoint import LineReader
-from tablegate.transfer.endpoints.files.recognition import ENTITIES
 from tablegate.transfer.errors import BadAddress, BadFile
 
 _TYPE = "@odata.type"

@@ -4,41 +4,112 @@ changes.
 Rows are staged durably as lines first (staging.py). Formats that cannot be appended to are rendered from them at the
 end. So copies to any format can be resumed after a kill. The renderer also knows all columns and kinds before the
 first row.
+
+Text files in UTF-16, as PowerShell writes the output of a command, are read as UTF-8. The byte order mark shows the
+encoding. The option `?keys=pk:S,sk:N` is for formats that do not contain the table's key.
 """
 
 from __future__ import annotations
 
 import codecs
+import io
 import os
 import shutil
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, ClassVar, NoReturn
+from typing import BinaryIO, ClassVar, NoReturn, cast
+from urllib.parse import unquote
 
 import xxhash
 
 from tablegate.adapters.dynamodb.export_files.compression import (
+    BLOCK_BYTES,
     Compression,
     UnreadableFile,
     compression_of,
+    file_of,
     reading,
 )
 from tablegate.gateway.model.values import bodies
-from tablegate.gateway.model.values.keys import Key, KeySchema
+from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
 from tablegate.gateway.model.values.row_lines import LINE_BYTES
 from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.model.values.values import Kind
 from tablegate.transfer import errors
 from tablegate.transfer.endpoints import endpoint
-from tablegate.transfer.endpoints.files.encodings import in_utf8
 from tablegate.transfer.endpoints.files.staging import (
     Staging,
     discard_staging,
     partial_path,
     sync_folder,
 )
+from tablegate.transfer.errors import BadAddress
+
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+_REMEDY = "Convert it to UTF-8: iconv -t UTF-8 -f"
+
+
+def in_utf8(stream: BinaryIO) -> BinaryIO:
+    """Return the stream, or one that converts it from UTF-16. Raises UnreadableFile for UTF-32 and UTF-16 without a mark."""
+    head = cast(io.BufferedReader, stream).peek(4)[:4]
+    if head.startswith(_UTF32):
+        raise UnreadableFile(f"the file is UTF-32. {_REMEDY} UTF-32 FILE > NEW")
+    if head.startswith(_UTF16):
+        return file_of(stream, _utf8_blocks(stream))
+    if b"\0" in head and head.strip(b"\0") and head.isascii():
+        encoding = "UTF-16BE" if head.startswith(b"\0") else "UTF-16LE"
+        raise UnreadableFile(
+            f"the file has no text in UTF-8. {_REMEDY} {encoding} FILE > NEW, if it is UTF-16"
+        )
+    return stream
+
+
+def _utf8_blocks(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield the text of a stream in UTF-16 with a byte order mark, as UTF-8 without one. Raises UnreadableFile."""
+    decoder = codecs.getincrementaldecoder("utf-16")()
+    is_end = False
+    while not is_end:
+        block = stream.read(BLOCK_BYTES)
+        is_end = not block
+        try:
+            yield decoder.decode(block, final=is_end).encode()
+        except UnicodeDecodeError as error:
+            raise UnreadableFile(f"not UTF-16, or truncated: {error.reason}") from None
+
+
+KINDS = {"S": Kind.TEXT, "N": Kind.DECIMAL, "B": Kind.BYTES, "I": Kind.INT64}
+"""DynamoDB's letters, and I for the 64-bit integer keys of Table Store."""
+
+
+def keys_of(options: Mapping[str, str], shown: str) -> KeySchema | None:
+    """Parse the key schema in the options, None if there is none. The first column is the partition key. Raises
+    BadAddress."""
+    option = options.get("keys")
+    if option is None:
+        return None
+    columns = []
+    for part in option.split(","):
+        name, colon, letter = part.rpartition(":")
+        if not colon or not name or letter not in KINDS:
+            raise BadAddress(
+                f"{shown}: keys={option}: each column must have the form NAME:S, NAME:N, NAME:B or NAME:I"
+            )
+        columns.append(KeyColumn(unquote(name), KINDS[letter]))
+    if len(columns) > 4 or len({column.name for column in columns}) < len(columns):
+        raise BadAddress(f"{shown}: keys={option}: a key must have one to four columns with different names")
+    return KeySchema((columns[0],), tuple(columns[1:]))
+
+
+def keys_missing(shown: str) -> BadAddress:
+    """Return the error for a missing `keys` option."""
+    return BadAddress(
+        f"{shown}: the format does not contain the table's key. Add ?keys=NAME:S or ?keys=NAME:S,NAME:N"
+    )
+
 
 PAGE_ROWS = 500
 FINISHING = ".finishing"

@@ -11,16 +11,14 @@ from typing import NamedTuple
 from tablegate.gateway.model.values.row_lines import HEADER_START
 from tablegate.transfer.endpoints.endpoint import Endpoint
 from tablegate.transfer.endpoints.files.cli_rows import CommandLineRows
-from tablegate.transfer.endpoints.files.document_files import is_dynamodump, parts_of
-from tablegate.transfer.endpoints.files.dynamodb_csv import DynamoDBCsv
+from tablegate.transfer.endpoints.files.csv_files import DynamoDBCsv, TypedCsv
+from tablegate.transfer.endpoints.files.document_files import format_of_documents, is_dynamodump, parts_of
 from tablegate.transfer.endpoints.files.dynamodb_export import DynamoDBExport
 from tablegate.transfer.endpoints.files.dynamodb_lines import DynamoDBLines
 from tablegate.transfer.endpoints.files.entity_documents import EntityDocuments
 from tablegate.transfer.endpoints.files.file_endpoint import UNFINISHED, LineReader
 from tablegate.transfer.endpoints.files.json_lines import JsonLines, PipedLines
-from tablegate.transfer.endpoints.files.recognition import format_of_documents
 from tablegate.transfer.endpoints.files.stream_records import StreamRecords
-from tablegate.transfer.endpoints.files.typed_csv import TypedCsv
 from tablegate.transfer.endpoints.files.workbench import WorkbenchModel
 from tablegate.transfer.errors import BadAddress
 

@@ -19,8 +19,13 @@ from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.transfer.endpoints.definitions import definition_of, document_of
 from tablegate.transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
-from tablegate.transfer.endpoints.files.file_endpoint import FileEndpoint, paged, written_anew
-from tablegate.transfer.endpoints.files.keys_option import keys_missing, keys_of
+from tablegate.transfer.endpoints.files.file_endpoint import (
+    FileEndpoint,
+    keys_missing,
+    keys_of,
+    paged,
+    written_anew,
+)
 from tablegate.transfer.endpoints.files.staging import Staging
 from tablegate.transfer.errors import BadFile, MissingSoftware
 

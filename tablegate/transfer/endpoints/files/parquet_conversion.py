@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tablegate.gateway.model.values.row_lines import UnreadableFile, read_row, row_line
 from tablegate.transfer.endpoints.endpoint import Definition, Service
-from tablegate.transfer.endpoints.files.keys_option import keys_of
+from tablegate.transfer.endpoints.files.file_endpoint import keys_of
 from tablegate.transfer.errors import BadFile, TransferError
 
 FILE_BYTES = 32 << 20

@@ -18,10 +18,8 @@ from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.row_lines import json_object, position_of_members
 from tablegate.gateway.model.values.rows import Row
 from tablegate.transfer.endpoints.endpoint import Definition, Service
-from tablegate.transfer.endpoints.files.document_files import DocumentFiles, document_parts
-from tablegate.transfer.endpoints.files.file_endpoint import LineReader
-from tablegate.transfer.endpoints.files.keys_option import keys_of
-from tablegate.transfer.endpoints.files.recognition import MODEL
+from tablegate.transfer.endpoints.files.document_files import MODEL, DocumentFiles, document_parts
+from tablegate.transfer.endpoints.files.file_endpoint import LineReader, keys_of
 from tablegate.transfer.errors import BadFile
 
 _ROLES = (("PartitionKey", "HASH"), ("SortKey", "RANGE"))

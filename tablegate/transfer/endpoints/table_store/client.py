@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 import urllib3
 from google.protobuf.message import DecodeError, Message
 
-from tablegate.transfer.endpoints.retrying import RetryBudget, TransientFailure
+from tablegate.transfer.endpoints.batching import RetryBudget, TransientFailure
 from tablegate.transfer.errors import AccessRefused, BadAddress, RequestRefused, TableAbsent
 
 # The SDK logs its choice of codec on import, which is of no use to users.

@@ -19,8 +19,15 @@ from tablegate.gateway.model.values.keys import Key, KeySchema, Position
 from tablegate.gateway.model.values.rows import FOREIGN_KINDS, Cell, Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.transfer.endpoints import endpoint
-from tablegate.transfer.endpoints.batching import Sent, in_batches, require_deleted, write_batch
-from tablegate.transfer.endpoints.retrying import PATIENCE_S, Backoff, RetryBudget
+from tablegate.transfer.endpoints.batching import (
+    PATIENCE_S,
+    Backoff,
+    RetryBudget,
+    Sent,
+    in_batches,
+    require_deleted,
+    write_batch,
+)
 from tablegate.transfer.endpoints.table_store import streams, tables
 from tablegate.transfer.endpoints.table_store.client import Account, Client, is_transient
 from tablegate.transfer.errors import RequestRefused, TransferError

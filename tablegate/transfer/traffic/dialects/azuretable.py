@@ -23,7 +23,7 @@ from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.adapters.azuretable.wire.multipart import InnerRequest
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.request_facts import RequestKind
-from tablegate.transfer.traffic.comparing import SCOPE, ParsedReply, entity_scope
+from tablegate.transfer.traffic.comparing import SCOPE, ParsedReply, Tokens, entity_scope
 from tablegate.transfer.traffic.dialects.dialect import (
     READING_METHODS,
     ProxiedDialect,
@@ -31,7 +31,6 @@ from tablegate.transfer.traffic.dialects.dialect import (
     headers_of,
 )
 from tablegate.transfer.traffic.rules import AZURE_TABLE, tokens_sent
-from tablegate.transfer.traffic.tokens import Tokens
 
 _HEADERS = frozenset(
     {

@@ -7,8 +7,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from tablegate.gateway.http import Reply, Request
-from tablegate.transfer.traffic.comparing import ParsedReply
-from tablegate.transfer.traffic.tokens import Tokens
+from tablegate.transfer.traffic.comparing import ParsedReply, Tokens
 
 _PLAIN_MAX_BYTES = 64 << 20
 # Window bits for zlib: gzip or zlib, detected from the header.

@@ -16,7 +16,7 @@ from tablegate.adapters.dynamodb.wire import http
 from tablegate.adapters.dynamodb.wire.errors import full_type
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.request_facts import RequestKind
-from tablegate.transfer.traffic.comparing import ParsedReply, token_text
+from tablegate.transfer.traffic.comparing import ParsedReply, Tokens, token_text
 from tablegate.transfer.traffic.dialects.dialect import (
     READING_METHODS,
     ProxiedDialect,
@@ -24,7 +24,6 @@ from tablegate.transfer.traffic.dialects.dialect import (
     headers_of,
 )
 from tablegate.transfer.traffic.rules import DYNAMODB, ComparisonRule, tokens_sent
-from tablegate.transfer.traffic.tokens import Tokens
 
 _START_KEY = "ExclusiveStartKey"
 _HEADERS = frozenset({"content-type"})

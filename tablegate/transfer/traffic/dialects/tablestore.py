@@ -23,7 +23,7 @@ from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messa
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.request_facts import RequestKind
 from tablegate.gateway.model.values.values import Value
-from tablegate.transfer.traffic.comparing import ParsedReply
+from tablegate.transfer.traffic.comparing import ParsedReply, Tokens
 from tablegate.transfer.traffic.dialects.dialect import (
     READING_METHODS,
     ProxiedDialect,
@@ -31,7 +31,6 @@ from tablegate.transfer.traffic.dialects.dialect import (
     headers_of,
 )
 from tablegate.transfer.traffic.rules import TABLE_STORE, ComparisonRule, tokens_sent
-from tablegate.transfer.traffic.tokens import Tokens
 
 _HEADERS = frozenset({"x-ots-contenttype"})
 _ROWS = frozenset({"row", "rows", "record", "origin_record", "next_start_primary_key", "split_points"})

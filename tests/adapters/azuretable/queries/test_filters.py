@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablegate.adapters.azuretable.queries import filters
+from tablegate.adapters.azuretable.queries import queries
 from tablegate.adapters.azuretable.values import keys
 from tablegate.adapters.azuretable.values.values import view
 from tablegate.adapters.azuretable.wire import limits
@@ -52,7 +52,7 @@ def row(schema: KeySchema = keys.OWN_SCHEMA, **more: Value) -> Row:
 
 
 def is_true(expression: str, schema: KeySchema = keys.OWN_SCHEMA, **more: Value) -> bool:
-    return matches(filters.read(expression, schema), row(schema, **more), view)
+    return matches(queries.read_filter(expression, schema), row(schema, **more), view)
 
 
 TRUE_OF_IT = [
@@ -175,7 +175,7 @@ def test_infinities_are_compared() -> None:
 
 
 def test_no_filter_is_always() -> None:
-    assert filters.read("", keys.OWN_SCHEMA) is ALWAYS
+    assert queries.read_filter("", keys.OWN_SCHEMA) is ALWAYS
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_a_bare_property_is_a_condition(expression: str) -> None:
 )
 def test_refused(expression: str) -> None:
     with pytest.raises(ServiceError) as refusal:
-        filters.read(expression, keys.OWN_SCHEMA)
+        queries.read_filter(expression, keys.OWN_SCHEMA)
     assert refusal.value.code == "InvalidInput"
 
 
@@ -265,7 +265,7 @@ def test_literal_out_of_its_type_is_refused(edm: str, literal: str) -> None:
     """
     for expression in (f"large eq {literal}", f"{literal} eq large", f"small eq 1 or (large gt {literal})"):
         with pytest.raises(ServiceError) as refusal:
-            filters.read(expression, keys.OWN_SCHEMA)
+            queries.read_filter(expression, keys.OWN_SCHEMA)
         assert refusal.value.code == "InvalidInput"
         assert refusal.value.text == f"Unrecognized '{edm}' literal '{literal}'"
 
@@ -274,7 +274,7 @@ def test_literal_out_of_its_type_is_refused(edm: str, literal: str) -> None:
 def test_null_is_refused(expression: str) -> None:
     """Source: Azure/Azurite issue 2471, whose text is that of the service."""
     with pytest.raises(ServiceError) as refusal:
-        filters.read(expression, keys.OWN_SCHEMA)
+        queries.read_filter(expression, keys.OWN_SCHEMA)
     assert (refusal.value.code, refusal.value.text) == (
         "InvalidInput",
         "One of the request inputs is not valid.",
@@ -298,7 +298,7 @@ def test_names_in_other_case_are_booleans() -> None:
 )
 def test_there_are_no_functions(expression: str) -> None:
     with pytest.raises(ServiceError) as refusal:
-        filters.read(expression, keys.OWN_SCHEMA)
+        queries.read_filter(expression, keys.OWN_SCHEMA)
     assert refusal.value.code == "NotImplemented"
 
 
@@ -315,12 +315,12 @@ def test_depth_is_bounded(form: str) -> None:
     assert is_true(nested(form, limits.FILTER_MAX_DEPTH - 1)) is not form.startswith("not")
     for levels in (limits.FILTER_MAX_DEPTH, 200):
         with pytest.raises(ServiceError, match="nested too deeply"):
-            filters.read(nested(form, levels), keys.OWN_SCHEMA)
+            queries.read_filter(nested(form, levels), keys.OWN_SCHEMA)
 
 
 def test_parentheses_add_no_depth() -> None:
     with pytest.raises(ServiceError, match="nested too deeply"):
-        filters.read("not (" * 1300 + "yes" + ")" * 1300, keys.OWN_SCHEMA)
+        queries.read_filter("not (" * 1300 + "yes" + ")" * 1300, keys.OWN_SCHEMA)
     assert is_true("(" * 2000 + "yes" + ")" * 2000)
 
 
@@ -328,7 +328,7 @@ def test_length_is_bounded() -> None:
     room = limits.FILTER_MAX_CHARACTERS - len("yes or big eq ''")
     assert is_true(f"yes or big eq '{'x y ' * (room // 4)}'")
     with pytest.raises(ServiceError, match="too long"):
-        filters.read(f"yes or big eq '{'x' * (room + 1)}'", keys.OWN_SCHEMA)
+        queries.read_filter(f"yes or big eq '{'x' * (room + 1)}'", keys.OWN_SCHEMA)
 
 
 def test_words_are_bounded() -> None:
@@ -337,7 +337,7 @@ def test_words_are_bounded() -> None:
     fits = text + "small eq 1 or " * ((limits.FILTER_MAX_WORDS - 8) // 4)
     assert is_true(fits + "not (no)")
     with pytest.raises(ServiceError, match="too many operators"):
-        filters.read(fits + "not not (yes)", keys.OWN_SCHEMA)
+        queries.read_filter(fits + "not not (yes)", keys.OWN_SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -356,14 +356,14 @@ def test_words_are_bounded() -> None:
 def test_hostile_filters_are_refused_quickly(expression: str) -> None:
     began = time.process_time()
     with pytest.raises(ServiceError):
-        filters.read(expression + ")", keys.OWN_SCHEMA)
+        queries.read_filter(expression + ")", keys.OWN_SCHEMA)
     assert time.process_time() - began < 2
 
 
 @given(st.text("()' =eqnotadr15.LX\\\x00éx", max_size=40))
 def test_any_text_is_a_filter_or_refused(expression: str) -> None:
     try:
-        predicate = filters.read(expression, keys.OWN_SCHEMA)
+        predicate = queries.read_filter(expression, keys.OWN_SCHEMA)
     except ServiceError:
         return
     assert matches(predicate, row(), view) in (True, False)
@@ -380,9 +380,11 @@ _key_comparison = st.builds(
 @given(st.lists(_key_comparison, min_size=1, max_size=4))
 def test_the_short_way_gives_the_same_tree_as_the_grammar(comparisons: list[str]) -> None:
     expression = " and ".join(comparisons)
-    filters.read.cache_clear()
-    assert filters._key_comparisons(expression) is not None
-    assert filters.read(expression, keys.OWN_SCHEMA) == filters.read(f"({expression}) ", keys.OWN_SCHEMA)
+    queries.read_filter.cache_clear()
+    assert queries._key_comparisons(expression) is not None
+    assert queries.read_filter(expression, keys.OWN_SCHEMA) == queries.read_filter(
+        f"({expression}) ", keys.OWN_SCHEMA
+    )
 
 
 # Tables of other dialects
@@ -422,7 +424,7 @@ def test_an_attribute_called_as_a_key_is_another_one() -> None:
 def test_keys_narrow_the_range() -> None:
     pair = KeySchema((KeyColumn("p", Kind.TEXT),), (KeyColumn("s", Kind.TEXT),))
     for schema in (keys.OWN_SCHEMA, pair):
-        predicate = filters.read(
+        predicate = queries.read_filter(
             "PartitionKey eq 'Berlin' and RowKey ge 'a' and RowKey lt 'b' and small eq 5", schema
         )
         found, residue = narrow(predicate, schema)
@@ -430,7 +432,7 @@ def test_keys_narrow_the_range() -> None:
         assert found.lower <= inside < found.upper
         for outside in ([text("Berlin"), text("b")], [text("Bern"), text("a")], [text("Berlin"), text("A")]):
             assert not found.lower <= schema.position(outside) < found.upper
-        assert residue == filters.read("small eq 5", schema)
+        assert residue == queries.read_filter("small eq 5", schema)
 
 
 @pytest.mark.parametrize(
@@ -439,6 +441,6 @@ def test_keys_narrow_the_range() -> None:
 def test_where_a_filter_cannot_be_read(expression: str, position: int) -> None:
     """Behind the word that was not expected. The first is what the real service answered an SDK's test, the rest its rule."""
     with pytest.raises(ServiceError) as refusal:
-        filters.read(expression, keys.OWN_SCHEMA)
+        queries.read_filter(expression, keys.OWN_SCHEMA)
     assert refusal.value.code == "InvalidInput"
     assert refusal.value.text == f"Syntax error at position {position} in '{expression}'."

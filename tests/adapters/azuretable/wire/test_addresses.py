@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablegate.adapters.azuretable.wire import accounts, addresses
+from tablegate.adapters.azuretable import detection
+from tablegate.adapters.azuretable.wire import addresses
 from tablegate.adapters.azuretable.wire.addresses import (
     Address,
     Batch,
@@ -83,7 +84,7 @@ def test_account_comes_from_the_host_or_from_the_path(path: str, host: str, addr
 
 @pytest.mark.parametrize("path", ["/", "/Ab/Tables", "/ab/Tables", "/with-dash/Tables", "/x" * 30])
 def test_a_path_without_an_account_has_no_account(path: str) -> None:
-    assert not accounts.has_account(path, PATH_HOST)
+    assert not detection.has_account(path, PATH_HOST)
     with pytest.raises(ServiceError, match="InvalidUri"):
         parse(path, PATH_HOST)
 

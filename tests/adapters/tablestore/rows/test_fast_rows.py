@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablegate.adapters.tablestore.capacity import capacity
+from tablegate.adapters.tablestore import capacity
+from tablegate.adapters.tablestore.call import CallContext, TableOrIndex
 from tablegate.adapters.tablestore.rows import checks, fast_rows, selections, writes
 from tablegate.adapters.tablestore.values.views import WIRE_KINDS
-from tablegate.adapters.tablestore.wire.call_context import CallContext, TableOrIndex
 from tablegate.adapters.tablestore.wire.errors import ServiceError
 from tablegate.adapters.tablestore.wire.plainbuffer import (
     CellOperation,

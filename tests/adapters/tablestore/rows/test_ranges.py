@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from tablegate.adapters.tablestore.rows import matrix
+from tablegate.adapters.tablestore.rows import ranges
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.checksums import crc8
-from tablegate.adapters.tablestore.wire.plainbuffer import Bound, decode_row, decode_value
+from tablegate.adapters.tablestore.wire.plainbuffer import Bound, crc8, decode_row, decode_value
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tests.adapters.tablestore.client import Refused, TableStoreService, plain, row, rows_of, units_of
 from tests.adapters.tablestore.filter_messages import single
@@ -228,7 +227,7 @@ def unpacked(data: bytes, has_whole_keys: bool = True) -> tuple[list[str], list[
     Java reads rows from data_offset until only the checksum is left.
     """
     magic, data_offset, option_offset, keys, attributes = struct.unpack_from("<iiiii", data)
-    assert magic == matrix.MAGIC
+    assert magic == ranges.MAGIC
     names, at = [], 20
     for _ in range(keys + attributes):
         (length,) = struct.unpack_from("<h", data, at)

@@ -352,7 +352,7 @@ def test_split_points_are_the_same_however_many_rows_are_weighed_at_once(
             part_bytes = 0
         part_bytes += len("piblob") + 16 + len(blob)
     for at_once in (1, 2, 24, 30, 50_000):
-        monkeypatch.setattr("tablegate.adapters.tablestore.tables.splits._RANGE_ROWS", at_once)
+        monkeypatch.setattr("tablegate.adapters.tablestore.tables.operations._RANGE_ROWS", at_once)
         answer = service.call(
             "ComputeSplitPointsBySize",
             table_name="t",

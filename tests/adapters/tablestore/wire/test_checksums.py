@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablegate.adapters.tablestore.wire.checksums import crc8
+from tablegate.adapters.tablestore.wire.plainbuffer import crc8
 from tests.support.examples import examples
 
 

@@ -9,18 +9,17 @@ import pytest
 from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore.operation_table import OPERATIONS
-from tablegate.adapters.tablestore.wire import limits, shortening
+from tablegate.adapters.tablestore.wire import limits, parsing
 from tablegate.adapters.tablestore.wire.errors import ServiceError
-from tablegate.adapters.tablestore.wire.parsing import parse
+from tablegate.adapters.tablestore.wire.parsing import TooManyFields, parse, shorten_fields
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.adapters.tablestore.wire.shortening import TooManyFields, shorten
 from tests.support.tables import each_row
 
 MANY = 1_000_000
 
 
 def framed(number: int, content: bytes) -> bytes:
-    return shortening._frame(number << 3 | 2, content)
+    return parsing._frame(number << 3 | 2, content)
 
 
 def counted(message: Message) -> int:
@@ -32,7 +31,7 @@ def counted(message: Message) -> int:
     return count
 
 
-LARGEST = (limits.BATCH_GET_ROWS_MAX + 1) * (shortening._MOST_FIELDS + 1)
+LARGEST = (limits.BATCH_GET_ROWS_MAX + 1) * (parsing._MOST_FIELDS + 1)
 DENSE: dict[str, tuple[type[Message], bytes]] = {
     "tables to get": (messages.BatchGetRowRequest, framed(1, b"") * MANY),
     "tables to write": (messages.BatchWriteRowRequest, framed(1, b"") * MANY),
@@ -58,7 +57,7 @@ def test_what_no_request_has_is_not_parsed(name: str) -> None:
     kind, data = DENSE[name]
     message = kind()
     with contextlib.suppress(TooManyFields):
-        message.MergeFromString(shorten(data, kind.DESCRIPTOR))  # type: ignore[arg-type]
+        message.MergeFromString(shorten_fields(data, kind.DESCRIPTOR))  # type: ignore[arg-type]
     assert counted(message) <= LARGEST
     with pytest.raises(ServiceError):
         parse(kind, data, "the message")
@@ -79,7 +78,7 @@ def test_a_request_of_all_that_it_may_have_is_as_it_was() -> None:
     for message in (get, write):
         data = message.SerializeToString()
         assert len(data) > 1_000_000
-        assert shorten(data, message.DESCRIPTOR) is data
+        assert shorten_fields(data, message.DESCRIPTOR) is data
 
 
 @each_row("operation", OPERATIONS)

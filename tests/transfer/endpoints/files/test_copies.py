@@ -15,7 +15,7 @@ from tablegate.transfer.copying.copying import CopyOptions, run
 from tablegate.transfer.copying.job import CopyJob, Counts
 from tablegate.transfer.copying.job_setup import pairs_of
 from tablegate.transfer.endpoints.addresses import is_pattern, open_endpoint, tables_of, with_table
-from tablegate.transfer.endpoints.files import dynamodb_export, dynamodb_lines, parquet, staging, typed_csv
+from tablegate.transfer.endpoints.files import csv_files, dynamodb_export, dynamodb_lines, parquet, staging
 from tablegate.transfer.errors import BadAddress, MissingSoftware, TransferError
 from tablegate.transfer.progress import NoProgress
 from tests.transfer.support.small_table import DEFINITION, of_values, scanned, simple_row, written
@@ -84,7 +84,7 @@ def test_a_file_that_is_there_is_not_written_over_by_a_copy(tmp_path):
 
 def test_copies_to_files_read_back_what_was_written(tmp_path, monkeypatch):
     """A defect of a writer: each changes or drops a row of two. The file gets no name, and the rows can be written again."""
-    line_of, cells = dynamodb_lines.line_of, typed_csv._cells
+    line_of, cells = dynamodb_lines.line_of, csv_files._cells
     lines = iter(range(100))
     cases: list[tuple[str, Any, str, Any]] = [
         ("t.json", dynamodb_lines, "line_of", lambda row, ion: line_of(row, ion) if next(lines) % 2 else b""),
@@ -92,7 +92,7 @@ def test_copies_to_files_read_back_what_was_written(tmp_path, monkeypatch):
         ("t.ion.zst", dynamodb_lines, "line_of", lambda row, ion: line_of(row, ion).replace(b"row 1", b"row \\q")),
         ("export?format=dynamodb-export", dynamodb_export, "line_of", lambda row, ion: line_of(simple_row(1), ion)),
         ("t.parquet", parquet._RowGroup, "_put", lambda group, column, cell: group._cells[column].append(None)),
-        ("t.csv", typed_csv, "_cells", lambda row, names: list(cells(row, names))[:-1]),
+        ("t.csv", csv_files, "_cells", lambda row, names: list(cells(row, names))[:-1]),
         ("t.jsonl.gz", staging, "compressed", lambda lines, compression: compressed(lines[:-9] + b"00000000\n", compression)),
     ]  # fmt: skip
     written(open_endpoint(f"file:{tmp_path}/source.jsonl"), DEFINITION, [simple_row(1), simple_row(2)])

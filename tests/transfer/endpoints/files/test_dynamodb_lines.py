@@ -19,7 +19,7 @@ from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.transfer.endpoints.endpoint import Service
-from tablegate.transfer.endpoints.files import json_documents
+from tablegate.transfer.endpoints.files import document_files
 from tablegate.transfer.endpoints.files.opening import FORMATS, format_of, open_file
 from tablegate.transfer.errors import BadAddress, BadFile, TransferError
 from tests.support.examples import examples
@@ -215,7 +215,7 @@ def test_reading_goes_on_after_a_page(tmp_path):
 
 
 def test_an_item_without_an_end_is_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(json_documents, "LINE_BYTES", 1000)
+    monkeypatch.setattr(document_files, "LINE_BYTES", 1000)
     with pytest.raises(BadFile, match="line 200: the item or document has no end within"):
         items(put(tmp_path, '{"Items":[{"pk":[\n' + '"x",\n' * 500))
 

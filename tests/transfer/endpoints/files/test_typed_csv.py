@@ -15,7 +15,7 @@ from tablegate.adapters.azuretable.values.keys import OWN_SCHEMA
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import FALSE, TRUE, Kind, Value
 from tablegate.transfer.endpoints.endpoint import Service
-from tablegate.transfer.endpoints.files import typed_csv
+from tablegate.transfer.endpoints.files import csv_files
 from tablegate.transfer.endpoints.files.opening import open_file
 from tablegate.transfer.errors import BadAddress, BadFile, TransferError
 from tests.support.examples import examples
@@ -209,7 +209,7 @@ def test_names_that_would_be_taken_for_others_are_refused(tmp_path, name):
 
 
 def test_columns_are_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(typed_csv, "MAX_COLUMNS", 3)
+    monkeypatch.setattr(csv_files, "MAX_COLUMNS", 3)
     wide = entity("p", "r", **{f"a{number}": TRUE for number in range(4)})
     target = open_file(str(tmp_path / "t.csv"), {})
     target.create(AZURE)

@@ -1,1 +1,0 @@
-"""Capacity units: the charge of a request, and their metrics."""
