@@ -18,8 +18,8 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as BotoCredentials
 from google.protobuf.message import Message
 
-from tablegate.adapters.dynamodb import entry as dynamodb
-from tablegate.adapters.tablestore import entry as tablestore
+from tablegate.adapters.dynamodb import dialect as dynamodb
+from tablegate.adapters.tablestore import dialect as tablestore
 from tablegate.adapters.tablestore.operation_table import OPERATIONS
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound, WireRow, encode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from unittest.mock import Mock
 
-from tablegate.adapters.azuretable.entry import AzureTable
+from tablegate.adapters.azuretable.dialect import AzureTable
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.security.credentials import Credentials

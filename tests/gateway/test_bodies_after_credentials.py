@@ -21,13 +21,13 @@ from xml.etree import ElementTree
 import orjson
 import pytest
 
-from tablegate.adapters.azuretable.entry import AzureTable
+from tablegate.adapters.azuretable.dialect import AzureTable
 from tablegate.adapters.azuretable.wire import multipart
-from tablegate.adapters.dynamodb.entry import DynamoDB
+from tablegate.adapters.dynamodb.dialect import DynamoDB
 from tablegate.adapters.dynamodb.wire import canonical_requests
 from tablegate.adapters.dynamodb.wire.auth import authorization
-from tablegate.adapters.tablestore import entry as tablestore
-from tablegate.adapters.tablestore.entry import TableStore
+from tablegate.adapters.tablestore import dialect as tablestore
+from tablegate.adapters.tablestore.dialect import TableStore
 from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.dialect import Gateway

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tablegate.adapters.dynamodb.entry import DynamoDB
+from tablegate.adapters.dynamodb.dialect import DynamoDB
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.http import Request

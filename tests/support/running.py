@@ -27,9 +27,9 @@ import pytest
 from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.test import run_wsgi_app
 
-from tablegate.adapters.azuretable import entry as azuretable
-from tablegate.adapters.dynamodb import entry as dynamodb
-from tablegate.adapters.tablestore import entry as tablestore
+from tablegate.adapters.azuretable import dialect as azuretable
+from tablegate.adapters.dynamodb import dialect as dynamodb
+from tablegate.adapters.tablestore import dialect as tablestore
 from tablegate.gateway.app import application_of, create_app, mount
 from tablegate.gateway.application import Application
 from tablegate.gateway.background import BackgroundWork

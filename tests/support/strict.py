@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from google.protobuf.message import Message
 
-from tablegate.adapters.azuretable import entry as azuretable
-from tablegate.adapters.dynamodb import entry as dynamodb
+from tablegate.adapters.azuretable import dialect as azuretable
+from tablegate.adapters.dynamodb import dialect as dynamodb
 from tablegate.adapters.dynamodb.wire.auth import authorization as dynamodb_signature
-from tablegate.adapters.tablestore import entry as tablestore
+from tablegate.adapters.tablestore import dialect as tablestore
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.coroutines import drive

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from email.utils import formatdate
 from typing import Any
 
-from tablegate.adapters.azuretable.entry import AzureTable
+from tablegate.adapters.azuretable.dialect import AzureTable
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_CREDENTIALS, Credential, Scheme
 from tests.support.clock import Clock

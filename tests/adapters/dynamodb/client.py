@@ -9,7 +9,7 @@ from botocore.auth import SigV4Auth, SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as BotoCredentials
 
-from tablegate.adapters.dynamodb.entry import DynamoDB
+from tablegate.adapters.dynamodb.dialect import DynamoDB
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tests.support.service import Service

@@ -7,7 +7,7 @@ import hashlib
 import hmac
 from typing import Any
 
-from tablegate.adapters.tablestore.entry import TableStore
+from tablegate.adapters.tablestore.dialect import TableStore
 from tablegate.adapters.tablestore.operation_table import OPERATIONS
 from tablegate.adapters.tablestore.wire.auth import string_to_sign
 from tablegate.adapters.tablestore.wire.plainbuffer import (

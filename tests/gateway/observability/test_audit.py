@@ -23,8 +23,8 @@ from botocore.exceptions import ClientError
 from click.testing import CliRunner
 
 from tablegate.adapters.azuretable import request_facts as azuretable
-from tablegate.adapters.dynamodb.entry import DynamoDB
-from tablegate.adapters.tablestore.entry import TableStore
+from tablegate.adapters.dynamodb.dialect import DynamoDB
+from tablegate.adapters.tablestore.dialect import TableStore
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.dialect import Dialect

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablegate.adapters.dynamodb import entry
+from tablegate.adapters.dynamodb import dialect
 from tablegate.adapters.dynamodb.wire.auth import authorization as signature
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.engine.engine import Engine
@@ -169,7 +169,7 @@ def watched() -> Iterator[Watched]:
     gateway = wire(made, opened).gateway
     object.__setattr__(gateway, "real_now_ms", lambda: 1_700_000_000_000)
     gateway.credentials.replace([FULL])
-    found = Watched(entry.DynamoDB(gateway))
+    found = Watched(dialect.DynamoDB(gateway))
     index = {
         "IndexName": "byA",
         "KeySchema": [{"AttributeName": "a", "KeyType": "HASH"}],

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tablegate.adapters.dynamodb import entry
+from tablegate.adapters.dynamodb import dialect
 from tablegate.adapters.dynamodb.wire.auth import authorization as signature
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.http import Request
@@ -64,7 +64,7 @@ class Server:
     def __init__(self, opened: Any, gateway: Any) -> None:
         self.opened = opened
         self.gateway = gateway
-        self.dialect = entry.DynamoDB(gateway)
+        self.dialect = dialect.DynamoDB(gateway)
         self.text = ""
 
     def ask(self, who: str, operation: str, body: Any, prefix: str = "DynamoDB_20120810") -> dict[str, Any]:

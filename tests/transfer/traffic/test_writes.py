@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from tablegate.adapters.azuretable import operation_table as azure_operations
-from tablegate.adapters.azuretable.entry import AzureTable as AzureEntry
+from tablegate.adapters.azuretable.dialect import AzureTable as AzureEntry
 from tablegate.adapters.azuretable.wire import addresses
 from tablegate.adapters.dynamodb import operation_table as dynamodb_operations
-from tablegate.adapters.dynamodb.entry import DynamoDB as DynamoDBEntry
+from tablegate.adapters.dynamodb.dialect import DynamoDB as DynamoDBEntry
 from tablegate.adapters.tablestore import operation_table as table_store_operations
-from tablegate.adapters.tablestore.entry import TableStore as TableStoreEntry
+from tablegate.adapters.tablestore.dialect import TableStore as TableStoreEntry
 from tablegate.adapters.tablestore.wire.protocol import search_pb2, sql_pb2, tunnel_pb2
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose

@@ -9,7 +9,7 @@ from dataclasses import replace
 from email.utils import formatdate
 from typing import Any
 
-from tablegate.adapters.azuretable import entry
+from tablegate.adapters.azuretable import dialect
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.control.administration import Administration
 from tablegate.gateway.http import Reply
@@ -35,7 +35,7 @@ class IdentifiedService:
     ) -> None:
         self.issuer = issuer
         self.gateway = gateway
-        self.dialect = entry.AzureTable(gateway)
+        self.dialect = dialect.AzureTable(gateway)
         self.store = store
         self._operations = {
             (method, path): operation for method, path, operation in administration.operations()

@@ -15,7 +15,7 @@ import flask
 import orjson
 import pytest
 
-from tablegate.adapters.dynamodb import entry
+from tablegate.adapters.dynamodb import dialect
 from tablegate.adapters.dynamodb.wire import http, limits
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.errors import Busy, LimitExceeded
@@ -382,7 +382,7 @@ def test_a_preflight_permits_the_requested_headers(service):
 @pytest.fixture
 def through_flask(service: DynamoDBService) -> Iterator[flask.testing.FlaskClient]:
     app = flask.Flask("test", static_folder=None)
-    app.register_blueprint(entry.DynamoDB(service.gateway).blueprint())
+    app.register_blueprint(dialect.DynamoDB(service.gateway).blueprint())
     with app.test_client() as client:
         yield client
 

@@ -116,7 +116,7 @@ def test_the_other_dialects_are_unavailable_too(sqlite_template: Path, tmp_path:
     shutil.copy(sqlite_template, tmp_path / NAME)
     clock = Clock()
     with DynamoDBService.opened(clock, database=f"sqlite:///{tmp_path / NAME}") as service:
-        from tablegate.adapters.azuretable import entry as azuretable
+        from tablegate.adapters.azuretable import dialect as azuretable
 
         dialect, azure = azuretable.AzureTable(service.gateway), AzureRequests(clock)
         assert dialect.serve(azure.request("POST", "/Tables", {"TableName": "people"})).status == 201
