@@ -1,6 +1,6 @@
 """The objects that an adapter exports, and the adapters of the settings. No other module under gateway/ imports adapters.
 
-A server imports `adapters/NAME/detection.py` at its start, and `entry.py` at the first request of the dialect.
+A server imports `adapters/NAME/detection.py` at its start, and `dialect.py` at the first request of the dialect.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class ConsolePart(NamedTuple):
 
 
 class Adapter(NamedTuple):
-    """All that the gateway needs of a dialect for its requests: `ADAPTER` of adapters/NAME/entry.py.
+    """All that the gateway needs of a dialect for its requests: `ADAPTER` of adapters/NAME/dialect.py.
 
     `console` imports and returns the part of the dialect in the console. None if there is none.
     """
@@ -147,7 +147,7 @@ def _new_dialect(name: str, gateway: Gateway) -> Dialect:
 
 
 def _adapter(name: str) -> Adapter:
-    adapter: Adapter = _module_of(name, "entry").ADAPTER
+    adapter: Adapter = _module_of(name, "dialect").ADAPTER
     return adapter
 
 

@@ -1,6 +1,6 @@
 """The protocol of dialects: the steps in which each of them answers a request, and the one loop that runs them.
 
-`adapters/NAME/entry.py` has a class that derives from Dialect, and `detection.py` beside it what is needed earlier.
+`adapters/NAME/dialect.py` has a class that derives from Dialect, and `detection.py` beside it what is needed earlier.
 
 The steps of a request: `matches`, `authenticate`, `parse`, `execute`, `render` or `render_error`. `Dialect.handle` is the
 coroutine of these steps. The server's tick, or `Dialect.serve` under WSGI, runs the commands that it awaits.

@@ -56,12 +56,12 @@ class Client:
 
 @pytest.fixture(scope="module")
 def adapter() -> Iterator[str]:
-    """The name of an adapter with the example as `detection.py` and `entry.py`, and without other files."""
+    """The name of an adapter with the example as `detection.py` and `dialect.py`, and without other files."""
     package = ModuleType("tablegate.adapters.key_value")
     package.__path__ = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, package.__name__, package)
-        for part in ("detection", "entry"):
+        for part in ("detection", "dialect"):
             patch.setitem(sys.modules, f"{package.__name__}.{part}", key_value)
         yield "key_value"
 

@@ -22,7 +22,7 @@ from tablegate.gateway.operation_table import OperationTable
 from tablegate.gateway.security.credentials import Credentials
 
 FOLDER = Path(__file__).parents[2] / "tablegate/adapters"
-NAMES = sorted(path.parent.name for path in FOLDER.glob("*/entry.py"))
+NAMES = sorted(path.parent.name for path in FOLDER.glob("*/dialect.py"))
 
 
 def part(name: str, module: str) -> ModuleType:
@@ -49,7 +49,7 @@ def test_an_adapter_is_a_class_with_the_methods_of_all(name: str, dialect: Diale
     kind = type(dialect)
     detection = part(name, "detection").DETECTION
     assert kind.__bases__ == (detection, Dialect) and detection.__bases__ == (Detection,)
-    assert kind.__module__ == f"tablegate.adapters.{name}.entry"
+    assert kind.__module__ == f"tablegate.adapters.{name}.dialect"
     public = {member for member in vars(kind) if not member.startswith("_")}
     steps = {"authenticate", "parse", "execute", "render", "render_error"}
     assert {"operation", "refuse"} | steps <= public
@@ -61,11 +61,11 @@ def test_an_adapter_is_a_class_with_the_methods_of_all(name: str, dialect: Diale
 
 
 def test_an_adapter_has_no_other_public_way_in(name: str) -> None:
-    entry = part(name, "entry")
+    module = part(name, "dialect")
     own = {
         member
-        for member, value in vars(entry).items()
-        if getattr(value, "__module__", "") == entry.__name__ and not member.startswith("_")
+        for member, value in vars(module).items()
+        if getattr(value, "__module__", "") == module.__name__ and not member.startswith("_")
     }
     assert own == {adapters(Settings())[name].dialect.__name__, "listed"}
 

@@ -134,7 +134,7 @@ def test_hot_operations_load_nothing_more() -> None:
 
 
 def _dialects_in(modules: set[str]) -> set[str]:
-    return {name.split(".")[2] for name in modules if name.endswith(".entry") and ".adapters." in name}
+    return {name.split(".")[2] for name in modules if name.endswith(".dialect") and ".adapters." in name}
 
 
 def test_the_first_request_of_a_dialect_loads_that_dialect() -> None:

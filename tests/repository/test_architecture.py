@@ -32,11 +32,11 @@ GROUPS = {
         "capabilities",
         "operation_table", "calls", "background", "request_facts",
         "seed_definitions", "seeds", "request_code", "statement_pages", "security_tokens", "display",
-        "administration_forms", "administration", "entry",
+        "administration_forms", "administration", "dialect",
     ),
     "adapters.azuretable": (
-        "wire", "detection", "values", "auth", "flavours", "call_context", "entities", "replies", "queries", "tables", "batches",
-        "operation_table", "request_facts", "request_code", "display", "administration", "entry",
+        "detection", "wire", "values", "auth", "flavours", "call", "entities", "replies", "queries", "tables", "batches",
+        "operation_table", "request_facts", "display", "administration", "dialect",
     ),
     "adapters.tablestore": (
         "values.views", "detection", "wire", "values", "capacity", "operation", "tables", "streams", "tunnels", "rows", "sql",
