@@ -39,11 +39,9 @@ GROUPS = {
         "operation_table", "request_facts", "display", "administration", "dialect",
     ),
     "adapters.tablestore": (
-        "values.views", "detection", "wire", "values", "capacity", "operation", "tables", "streams", "tunnels", "rows", "sql",
-        "search",
-        "operation_table",
-        "request_facts",
-        "request_code", "display", "administration", "entry",
+        "values.views", "detection", "wire", "call", "values", "capacity", "operation_table", "tables", "rows",
+        "features.streams", "features.tunnels", "features.sql", "features", "request_facts", "display", "administration",
+        "dialect",
     ),
     "transfer": (
         "errors", "progress", "threads", "endpoints.endpoint", "mapping", "endpoints", "comparing", "copying", "traffic",

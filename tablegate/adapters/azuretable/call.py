@@ -1,7 +1,7 @@
 """One call of an operation: input and reply of a handler, and table lookup.
 
 A handler is a coroutine function `operation(call, resource) -> OperationReply` (gateway/coroutines.py). It parses the
-request, awaits commands and returns a reply. It raises ServiceError (errors.py) or GatewayError. The entry renders both.
+request, awaits commands and returns a reply. It raises ServiceError (errors.py) or GatewayError. The dialect renders both.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The entry of the Azure Table dialect: the steps of a request (gateway/dialect.py), and CORS."""
+"""The Azure Table dialect: the steps of a request (gateway/dialect.py), and CORS."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The operation table: (resource, verb, comp) -> handler.
 
-wire/addresses.py parses resources. A verb may be tunnelled (call_context.method_of). A combination that is absent is
+wire/addresses.py parses resources. A verb may be tunnelled (call.method_of). A combination that is absent is
 answered with 405.
 """
 

@@ -1,7 +1,7 @@
 """The context of a call of an operation, and the look-up of its tables.
 
 A handler is a coroutine function `operation(call) -> Message` (gateway/coroutines.py). It parses `call.message`, awaits
-commands and returns the answer's protobuf message. It raises ServiceError or GatewayError. The entry renders both as
+commands and returns the answer's protobuf message. It raises ServiceError or GatewayError. The dialect renders both as
 error replies.
 
 Clients read an index by its name, as they read a table. A TableOrIndex represents either.

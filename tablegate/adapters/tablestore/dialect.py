@@ -1,4 +1,4 @@
-"""Entry of the dialect: authenticates requests, parses messages, runs handlers, and signs replies.
+"""The Table Store dialect: authenticates requests, parses messages, runs handlers, and signs replies.
 
 The operation of a request is its path.
 """

@@ -41,13 +41,13 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
         "CreateTable", "ListTable", "DescribeTable", "UpdateTable", "DeleteTable", "AddDefinedColumn",
         "DeleteDefinedColumn", "ComputeSplitPointsBySize", "CreateIndex", "DropIndex", "ListTimeseriesTable",
     ),
-    "search.operations": (
+    "features.search.operations": (
         "CreateSearchIndex", "UpdateSearchIndex", "DescribeSearchIndex", "ListSearchIndex", "DeleteSearchIndex",
         "Search", "ComputeSplits", "ParallelScan",
     ),
-    "sql.operations": ("SQLQuery",),
-    "streams.operations": ("ListStream", "DescribeStream", "GetShardIterator", "GetStreamRecord",),
-    "tunnels.operations": (
+    "features.sql.operations": ("SQLQuery",),
+    "features.streams.operations": ("ListStream", "DescribeStream", "GetShardIterator", "GetStreamRecord",),
+    "features.tunnels.operations": (
         "tunnel/create", "tunnel/delete", "tunnel/list", "tunnel/describe", "tunnel/getrpo", "tunnel/connect",
         "tunnel/heartbeat", "tunnel/shutdown", "tunnel/getcheckpoint", "tunnel/checkpoint", "tunnel/readrecords",
     ),
@@ -55,8 +55,8 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
 """Module -> the names of its operations."""
 
 _EXTENSIONS: Mapping[str, str] = {
-    "search.sql.indexes": "sql.operations",
-    "search.table_options": "tables.operations",
+    "features.search.sql.indexes": "features.sql.operations",
+    "features.search.table_options": "tables.operations",
 }
 """Module of a capability -> the module of operations that it extends."""
 

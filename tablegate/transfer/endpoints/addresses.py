@@ -1,6 +1,6 @@
 """Addresses of tables on the command line.
 
-`address_forms.py` has their forms. TABLE may be a pattern of `*` and `?`, and PATH one of `*`. A lone `*` selects all
+`errors.py` has their forms. TABLE may be a pattern of `*` and `?`, and PATH one of `*`. A lone `*` selects all
 tables.
 
 Addresses are printed and stored in job files, so they never contain credentials. Those come from the environment

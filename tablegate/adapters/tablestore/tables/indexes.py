@@ -1,4 +1,4 @@
-"""Secondary indexes, which clients read as tables. Search indexes are in search/.
+"""Secondary indexes, which clients read as tables. Search indexes are in features/search.
 
 The key of an index consists of key columns and defined columns. The remaining key columns of its table are appended,
 which makes its rows unique. Source: docs/protocols/table-store.md section 4.7.

@@ -1,4 +1,4 @@
-"""Detection of a file's format by its name, by `?format=` or by its beginning (recognition.py)."""
+"""Detection of a file's format by its name, by `?format=` or by its beginning (document_files.py)."""
 
 from __future__ import annotations
 

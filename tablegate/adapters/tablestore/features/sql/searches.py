@@ -35,7 +35,7 @@ class SearchPath(Protocol):
     async def aggregate(
         self, table: Table, aggregates: Sequence[Any], scope: Scope, used_names: frozenset[str], work: Work
     ) -> list[Any] | None:
-        """Return the results of each `Aggregate` (aggregates.py). None if only the rows can tell."""
+        """Return the results of each `Aggregate` (result_rows.py). None if only the rows can tell."""
 
 
 class SearchedIndex(Protocol):

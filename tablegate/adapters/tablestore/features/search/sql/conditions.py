@@ -219,7 +219,7 @@ def _nested_query(arguments: Sequence[Any], scope: Scope) -> SearchCondition:
 
 
 def _misplaced_vector_query(arguments: Sequence[Any], scope: Scope) -> SearchCondition:
-    """VECTOR_QUERY_FLOAT32, where vectors.py does not expect it."""
+    """VECTOR_QUERY_FLOAT32, where `vector_query_of` does not expect it."""
     raise sql_error(
         "VECTOR_QUERY_FLOAT32 must be a condition that the WHERE requires, of a SELECT from one search index."
     )
