@@ -6,8 +6,8 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 from tablegate.gateway.engine.engine import Engine, EngineOptions
-from tablegate.gateway.model.authorization.accesses import FactValues, leading_keys
-from tablegate.gateway.model.authorization.conditions import ConditionKey
+from tablegate.gateway.model.authorization.accesses import leading_keys
+from tablegate.gateway.model.authorization.conditions import ConditionKey, FactValues
 from tablegate.gateway.model.authorization.permissions import Permission
 from tablegate.gateway.model.authorization.quotas import READ_UNITS, Cost
 from tablegate.gateway.model.commands.command import Command

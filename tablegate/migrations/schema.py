@@ -1,4 +1,4 @@
-"""The whole SQL schema: the tables of the core, and those of capabilities in their modules with names that end in `_store`."""
+"""The whole SQL schema: the tables of the core, and those of capabilities in their modules with names that end in `_schema`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PARTS = (
     *(
         importlib.import_module(module.name)
         for module in pkgutil.walk_packages(features.__path__, f"{features.__name__}.")
-        if module.name.endswith("_store")
+        if module.name.endswith("_schema")
     ),
 )
 """The modules with SQL tables. Each adds its own to the metadata that they share."""

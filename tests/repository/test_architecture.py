@@ -188,8 +188,7 @@ def test_capabilities_import_only_others_that_they_name() -> None:
 
 
 def test_the_sql_of_a_capability_imports_no_engine() -> None:
-    """The modules with SQL tables are also imported for migrations."""
-    stores = [module for module in of(FEATURES) if module.endswith("_store")]
+    stores = [module for module in of(FEATURES) if module.endswith(("_store", "_schema"))]
     assert stores
     assert excesses(stores, lambda imported: not within(imported, "gateway.engine")) == []
 
@@ -306,9 +305,9 @@ def test_the_gateway_imports_no_adapter() -> None:
     assert excesses(of("gateway"), lambda imported: not within(imported, "adapters")) == []
 
 
-def test_sqlalchemy_stays_in_stores() -> None:
-    stores = {module for module in of(FEATURES) if module.endswith("_store")}
-    others = set(FILES) - {*of("gateway.store"), *of("migrations"), *stores}
+def test_sqlalchemy_stays_in_the_store_and_in_schemas() -> None:
+    schemas = {module for module in of(FEATURES) if module.endswith("_schema")}
+    others = set(FILES) - {*of("gateway.store"), *of("migrations"), *schemas}
     assert excesses(others, lambda imported: not within(imported, "sqlalchemy")) == []
 
 

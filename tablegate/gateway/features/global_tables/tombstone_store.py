@@ -1,30 +1,12 @@
-"""The times at which rows of replicated tables were deleted: the SQL table, and its SQL."""
+"""SQL for the times at which rows of replicated tables were deleted."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import BigInteger, Column, Index, LargeBinary, PrimaryKeyConstraint, SmallInteger, Table
-
 from tablegate.gateway.model.commands.row_commands import RowKey
-from tablegate.gateway.store.sql.core_schema import metadata
 from tablegate.gateway.store.sql.databases import Pending, Session
 from tablegate.gateway.store.sql.positions import stored_position
-
-# Times of deletion (ticks) of rows of replicated tables, until no replica can send an older write to them.
-tombstones = Table(
-    "tombstones",
-    metadata,
-    Column("table_id", BigInteger, nullable=False),
-    Column("partition", LargeBinary, nullable=False),
-    Column("sort", LargeBinary, nullable=False),
-    Column("slot", SmallInteger, nullable=False),
-    Column("full_key", LargeBinary),
-    Column("deleted_at", BigInteger, nullable=False),
-    PrimaryKeyConstraint("table_id", "partition", "sort", "slot"),
-    sqlite_with_rowid=False,
-)
-Index("tombstones_by_time", tombstones.c.table_id, tombstones.c.deleted_at)
 
 
 def of_keys(session: Session, keys: Sequence[RowKey]) -> Pending[dict[RowKey, int]]:

@@ -1,4 +1,4 @@
-"""Open local transactions: their SQL tables, and SQL for the partition that each has locked and for its staged writes.
+"""SQL for open local transactions: the partition that each has locked, and its staged writes.
 
 A row of `partition_locks` is an open transaction and locks one partition of one table. A writer to a table with local
 transactions holds a share lock on the row in `tables`. The start of a transaction holds an exclusive lock on that row.
@@ -15,62 +15,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Integer,
-    LargeBinary,
-    PrimaryKeyConstraint,
-    SmallInteger,
-    Table,
-    Text,
-    UniqueConstraint,
-)
-
 from tablegate.gateway.model.commands.writes import ChangeKind, StreamRecording
 from tablegate.gateway.model.expressions.updates import Action
 from tablegate.gateway.model.values.keys import LOWEST, SLOTS, Position, slot_of
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.store.sql import counters
-from tablegate.gateway.store.sql.core_schema import metadata
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.sql.positions import COLUMN_BYTES, position_of, stored_position
 from tablegate.gateway.store.streams.changes import actions_json, actions_of
-
-# Open local transactions. Each locks one partition (as gateway/store/sql/positions.py stores it) of one table.
-partition_locks = Table(
-    "partition_locks",
-    metadata,
-    Column("id", Text, nullable=False),
-    Column("slot", SmallInteger, nullable=False),
-    Column("table_id", BigInteger, nullable=False),
-    Column("partition", LargeBinary, nullable=False),
-    Column("expires_at_ms", BigInteger, nullable=False),
-    Column("size_bytes", BigInteger, nullable=False),
-    Column("writes", Integer, nullable=False),
-    PrimaryKeyConstraint("id", "slot"),
-    UniqueConstraint("table_id", "partition", "slot"),
-)
-
-# The writes of open local transactions: the resulting rows, and the changes for change streams.
-staged_writes = Table(
-    "staged_writes",
-    metadata,
-    Column("transaction_id", Text, nullable=False),
-    Column("slot", SmallInteger, nullable=False),
-    Column("ordinal", Integer, nullable=False),
-    Column("partition", LargeBinary, nullable=False),
-    Column("sort", LargeBinary, nullable=False),
-    Column("full_key", LargeBinary),
-    Column("kind", Text, nullable=False),
-    Column("modified_at", BigInteger),
-    Column("size_bytes", Integer),
-    Column("kinds", LargeBinary),
-    Column("body", LargeBinary),
-    Column("actions", LargeBinary),
-    PrimaryKeyConstraint("transaction_id", "slot", "ordinal"),
-)
-
 
 _OPEN_TRANSACTION = "id, slot, table_id, partition, expires_at_ms, size_bytes, writes"
 _STAGED = "partition, sort, full_key, kind, modified_at, size_bytes, kinds, body, actions"

@@ -1,4 +1,4 @@
-"""The SQL table of tunnels, and SQL for tunnels and their state."""
+"""SQL for tunnels and their state."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import orjson
-from sqlalchemy import BigInteger, Column, Table, Text, UniqueConstraint
 
 from tablegate.gateway.features.tunnels.tunnels import (
     Channel,
@@ -18,25 +17,7 @@ from tablegate.gateway.features.tunnels.tunnels import (
     TunnelState,
     TunnelType,
 )
-from tablegate.gateway.store.sql.core_schema import Name, metadata
 from tablegate.gateway.store.sql.databases import Session
-
-# Tunnels: followers that clients drive (gateway/features/tunnels/tunnel_engine.py). One that delivers changes has a row of
-# followers with the same id.
-tunnels = Table(
-    "tunnels",
-    metadata,
-    Column("id", BigInteger, primary_key=True, autoincrement=False),
-    Column("public_id", Name, nullable=False, unique=True),
-    Column("table_id", BigInteger, nullable=False),
-    Column("name", Name, nullable=False),
-    Column("definition", Text, nullable=False),
-    # Clients and channels, with the saved positions.
-    Column("state", Text, nullable=False),
-    UniqueConstraint("table_id", "name"),
-    info={"on_every_node": "states, saved with each heartbeat and checkpoint of a client"},
-)
-
 
 _SELECT = (
     "SELECT u.id, u.public_id, t.namespace, u.table_id, t.name, u.name, u.definition, u.state, f.id"

@@ -1,4 +1,4 @@
-"""The kind of vector indexes, with the SQL table of their entries and its SQL.
+"""The kind of vector indexes, and SQL for their entries.
 
 An entry has a vector, digests of the filter columns, and the key of its row.
 
@@ -12,59 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Index,
-    Integer,
-    LargeBinary,
-    PrimaryKeyConstraint,
-    SmallInteger,
-    Table,
-    text,
-)
-
 from tablegate.gateway.features.vectors.vectors import Metric, VectorEntry, VectorIndex
 from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.values.keys import KeySchema, Position, key_schema_document, key_schema_of
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.rows.row_counts import CountChanges
 from tablegate.gateway.store.sql import counters
-from tablegate.gateway.store.sql.core_schema import metadata
 from tablegate.gateway.store.sql.databases import Row as Columns
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.sql.owned_rows import KINDS, OwnedRows
 from tablegate.gateway.store.sql.positions import position_of, stored_position
 from tablegate.gateway.store.tables.index_kinds import IndexKind, RowPair
-
-# Entries of vector indexes: vectors of 32-bit floats, and digests of the filter columns. Each write of an entry assigns
-# the next number of its index, so that changes since a version can be read alone. The key is the row's.
-vectors = Table(
-    "vectors",
-    metadata,
-    Column("index_id", BigInteger, nullable=False),
-    Column("partition", LargeBinary, nullable=False),
-    Column("sort", LargeBinary, nullable=False),
-    Column("slot", SmallInteger, nullable=False),
-    Column("version", BigInteger, nullable=False),
-    Column("size_bytes", Integer, nullable=False),
-    # NULL: the index has no partitions.
-    Column("partition_digest", LargeBinary),
-    Column("filter_digests", LargeBinary, nullable=False),
-    Column("full_key", LargeBinary),
-    Column("vector", LargeBinary, nullable=False),
-    PrimaryKeyConstraint("index_id", "partition", "sort", "slot"),
-)
-Index("vectors_by_version", vectors.c.index_id, vectors.c.version, vectors.c.size_bytes)
-Index(
-    "vectors_by_partition",
-    vectors.c.index_id,
-    vectors.c.partition_digest,
-    vectors.c.version,
-    sqlite_where=text("partition_digest IS NOT NULL"),
-    postgresql_where=text("partition_digest IS NOT NULL"),
-)
-
 
 COLUMNS = (
     "index_id, partition, sort, slot, version, size_bytes, partition_digest, filter_digests, full_key, vector"
