@@ -26,65 +26,6 @@ from tablegate.adapters.dynamodb.validation.schemas.table_parts import TABLE_CLA
 
 _UNITS = Number("Long", 1)
 
-
-def _overrides(java: str, required: tuple[str, ...] = ("RegionName",)) -> Structure:
-    index: Members = {"IndexName": NAME, **_THROUGHPUT_OVERRIDES}
-    members: Members = {
-        "RegionName": TEXT,
-        "KMSMasterKeyId": TEXT,
-        **_THROUGHPUT_OVERRIDES,
-        "GlobalSecondaryIndexes": Sequence(
-            Structure("ReplicaGlobalSecondaryIndex", index, ("IndexName",)), 1
-        ),
-        "TableClassOverride": TABLE_CLASS,
-    }
-    return Structure(java, members, required)
-
-
-def _of_region(java: str, members: Members | None = None) -> Structure:
-    members = {"RegionName": TEXT, **(members or {})}
-    return Structure(java, members, tuple(members))
-
-
-_THROUGHPUT_OVERRIDES: Members = {
-    "ProvisionedThroughputOverride": Structure(
-        "ProvisionedThroughputOverride", {"ReadCapacityUnits": _UNITS}
-    ),
-    "OnDemandThroughputOverride": Structure(
-        "OnDemandThroughputOverride", {"MaxReadRequestUnits": Number("Long")}
-    ),
-}
-REPLICA_UPDATES = Sequence(
-    Structure(
-        "ReplicationGroupUpdate",
-        {
-            # table_rules.py rejects it without a region.
-            "Create": _overrides("CreateReplicationGroupMemberAction", ()),
-            "Update": _overrides("UpdateReplicationGroupMemberAction"),
-            "Delete": _of_region("DeleteReplicationGroupMemberAction"),
-            "Disassociate": _of_region(
-                "DisassociateReplicationGroupMemberAction",
-                {"DisassociationMode": one_of("WAIT_FOR_REPLICATION")},
-            ),
-        },
-    ),
-    1,
-)
-"""Of UpdateTable."""
-WITNESS_UPDATES = Sequence(
-    Structure(
-        "GlobalTableWitnessGroupUpdate",
-        {
-            "Create": _of_region("CreateGlobalTableWitnessGroupMemberAction"),
-            "Delete": _of_region("DeleteGlobalTableWitnessGroupMemberAction"),
-        },
-    ),
-    1,
-    1,
-)
-"""Of UpdateTable."""
-
-
 # Target tracking
 
 _TRACKING = Structure(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tablegate.adapters.dynamodb.validation.schemas.schema_parts import NAME, Members, one_of
+from tablegate.adapters.dynamodb.validation.schemas.schema_parts import NAME, TEXT, Members, one_of
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     Boolean,
     Number,
@@ -91,4 +91,63 @@ GLOBAL_INDEXES = Sequence(
         {"IndexName": NAME, "KeySchema": GLOBAL_KEY_SCHEMA, "Projection": PROJECTION, **THROUGHPUT},
         _INDEX_NEEDED,
     )
+)
+
+
+# Replicas, in UpdateTable
+
+
+def _overrides(java: str, required: tuple[str, ...] = ("RegionName",)) -> Structure:
+    index: Members = {"IndexName": NAME, **_THROUGHPUT_OVERRIDES}
+    members: Members = {
+        "RegionName": TEXT,
+        "KMSMasterKeyId": TEXT,
+        **_THROUGHPUT_OVERRIDES,
+        "GlobalSecondaryIndexes": Sequence(
+            Structure("ReplicaGlobalSecondaryIndex", index, ("IndexName",)), 1
+        ),
+        "TableClassOverride": TABLE_CLASS,
+    }
+    return Structure(java, members, required)
+
+
+def _of_region(java: str, members: Members | None = None) -> Structure:
+    members = {"RegionName": TEXT, **(members or {})}
+    return Structure(java, members, tuple(members))
+
+
+_THROUGHPUT_OVERRIDES: Members = {
+    "ProvisionedThroughputOverride": Structure(
+        "ProvisionedThroughputOverride", {"ReadCapacityUnits": _LONG_FROM_1}
+    ),
+    "OnDemandThroughputOverride": Structure(
+        "OnDemandThroughputOverride", {"MaxReadRequestUnits": Number("Long")}
+    ),
+}
+REPLICA_UPDATES = Sequence(
+    Structure(
+        "ReplicationGroupUpdate",
+        {
+            # table_rules.py rejects it without a region.
+            "Create": _overrides("CreateReplicationGroupMemberAction", ()),
+            "Update": _overrides("UpdateReplicationGroupMemberAction"),
+            "Delete": _of_region("DeleteReplicationGroupMemberAction"),
+            "Disassociate": _of_region(
+                "DisassociateReplicationGroupMemberAction",
+                {"DisassociationMode": one_of("WAIT_FOR_REPLICATION")},
+            ),
+        },
+    ),
+    1,
+)
+WITNESS_UPDATES = Sequence(
+    Structure(
+        "GlobalTableWitnessGroupUpdate",
+        {
+            "Create": _of_region("CreateGlobalTableWitnessGroupMemberAction"),
+            "Delete": _of_region("DeleteGlobalTableWitnessGroupMemberAction"),
+        },
+    ),
+    1,
+    1,
 )

@@ -6,10 +6,6 @@ Members are in the service's order of checks. Sources: see operation.py.
 from __future__ import annotations
 
 from tablegate.adapters.dynamodb.validation.schemas import table_parts
-from tablegate.adapters.dynamodb.validation.schemas.replication_schemas import (
-    REPLICA_UPDATES,
-    WITNESS_UPDATES,
-)
 from tablegate.adapters.dynamodb.validation.schemas.resource_schemas import TAG
 from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
     NAME,
@@ -106,9 +102,9 @@ _UPDATE: Members = {
     "GlobalSecondaryIndexUpdates": _index_updates(),
     "AttributeDefinitions": _DEFINITIONS,
     **_SETTINGS,
-    "ReplicaUpdates": REPLICA_UPDATES,
+    "ReplicaUpdates": table_parts.REPLICA_UPDATES,
     "MultiRegionConsistency": one_of("EVENTUAL", "STRONG"),
-    "GlobalTableWitnessUpdates": WITNESS_UPDATES,
+    "GlobalTableWitnessUpdates": table_parts.WITNESS_UPDATES,
     "DisassociationProtectionEnabled": Boolean(),
     "VectorIndexUpdates": table_parts.VECTOR_INDEX_UPDATES,
 }
