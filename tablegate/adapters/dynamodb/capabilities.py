@@ -15,27 +15,27 @@ from tablegate.adapters.dynamodb.tables.table_extensions import EXTENSIONS
 
 STREAMS = ("ListStreams", "DescribeStream", "GetShardIterator", "GetRecords")
 OPERATION_GROUPS: Mapping[str, tuple[str, ...]] = {
-    "operations.stream_operations": STREAMS,
-    "partiql.operations": ("ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction",),
-    "operations.vector_operations": ("SearchVectors",),
-    "tables.backup_operations": (
+    "tablegate.adapters.dynamodb.operations.stream_operations": STREAMS,
+    "tablegate.adapters.dynamodb.partiql.operations": ("ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction",),
+    "tablegate.adapters.dynamodb.operations.vector_operations": ("SearchVectors",),
+    "tablegate.adapters.dynamodb.tables.backup_operations": (
         "DescribeContinuousBackups", "UpdateContinuousBackups", "RestoreTableToPointInTime", "CreateBackup",
         "DescribeBackup", "ListBackups", "DeleteBackup", "RestoreTableFromBackup",
     ),
-    "tables.replication_operations": (
+    "tablegate.adapters.dynamodb.tables.replication_operations": (
         "ListGlobalTables", "DescribeGlobalTable", "DescribeGlobalTableSettings", "CreateGlobalTable",
         "UpdateGlobalTable", "UpdateGlobalTableSettings", "DescribeTableReplicaAutoScaling",
         "UpdateTableReplicaAutoScaling", "UpdateTable", "DeleteTable", "UpdateTimeToLive",
     ),
-    "jobs.operations": (
+    "tablegate.adapters.dynamodb.jobs.operations": (
         "ExportTableToPointInTime", "DescribeExport", "ListExports", "ImportTable", "DescribeImport", "ListImports",
         "StartBulkPutItems", "DescribeBulkOperation", "ListBulkOperations", "CancelBulkOperation",
     ),
-    "kinesis.operations": (
+    "tablegate.adapters.dynamodb.kinesis.operations": (
         "DescribeKinesisStreamingDestination", "EnableKinesisStreamingDestination",
         "DisableKinesisStreamingDestination", "UpdateKinesisStreamingDestination",
     ),
-    "capacity.insights_operations": (
+    "tablegate.adapters.dynamodb.capacity.insights_operations": (
         "ListContributorInsights", "DescribeContributorInsights", "UpdateContributorInsights",
     ),
 }  # fmt: skip

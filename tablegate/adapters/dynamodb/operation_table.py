@@ -88,9 +88,7 @@ _COMMON = by_name(
         Purpose((_P.REMOVE_POLICY,)),
     ),
 )  # fmt: skip
-OPERATIONS = OperationTable(
-    _COMMON, {f"tablegate.adapters.dynamodb.{module}": names for module, names in OPERATION_GROUPS.items()}
-)
+OPERATIONS = OperationTable(_COMMON, OPERATION_GROUPS)
 NAMES: Mapping[str, str] = {
     f"DynamoDB{'Streams' if name in STREAMS else ''}_20120810.{name}": name for name in OPERATIONS
 }

@@ -132,9 +132,9 @@ def transaction_write(call: CallContext, outcomes: Sequence[tuple[str, Write, Wr
     return _blocks_of(bill, mode_of(call), split=True) | _collections(call, row_writes)
 
 
-def transaction_replay(call: CallContext, names: Sequence[str], replayed: ReplayedOutcome) -> Blocks:
+def transaction_replay(call: CallContext, names: Sequence[str], outcome: ReplayedOutcome) -> Blocks:
     """Return the blocks of a transaction that is answered from its token."""
-    tables = [(name, old, new) for name, (old, new) in zip(names, replayed.sizes, strict=True)]
+    tables = [(name, old, new) for name, (old, new) in zip(names, outcome.sizes, strict=True)]
     return _blocks_of(capacity.replayed(tables), mode_of(call), split=True)
 
 

@@ -17,11 +17,17 @@ from tablegate.adapters.dynamodb.expressions import (
     key_conditions,
     legacy,
     projections,
-    updates,
 )
 from tablegate.adapters.dynamodb.expressions.conditions import parse_condition, refuse_filter_on_keys
 from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
 from tablegate.adapters.dynamodb.expressions.static_checks import FILTER, refuse_paths_into_keys
+from tablegate.adapters.dynamodb.expressions.updates import (
+    UpdateFacts,
+    facts_of,
+    given_values,
+    parse_update,
+    refuse_key_updates,
+)
 from tablegate.adapters.dynamodb.values import composites
 from tablegate.adapters.dynamodb.values.keys import check_given_index_keys
 from tablegate.adapters.dynamodb.values.values import render_values
@@ -164,7 +170,7 @@ class WriteClauses:
     """The condition and actions of a write. `arguments`: the request, or one action of a transaction."""
 
     __slots__ = ("_actions", "_condition", "_document_paths", "facts", "has_condition", "returned_rows")
-    facts: updates.UpdateFacts
+    facts: UpdateFacts
     """Properties of the update that do not depend on its values."""
     _actions: tuple[Action, ...]
     _condition: Predicate
@@ -192,7 +198,7 @@ class WriteClauses:
         actions: tuple[Action, ...] = ()
         text = arguments.get("UpdateExpression")
         if text is not None:
-            actions = updates.parse_update(text, placeholders)
+            actions = parse_update(text, placeholders)
         elif "AttributeUpdates" in arguments:
             actions = legacy.attribute_updates(arguments["AttributeUpdates"])
         text = arguments.get("ConditionExpression")
@@ -213,7 +219,7 @@ class WriteClauses:
         return clauses
 
     def _set(self, actions: tuple[Action, ...], condition: Predicate) -> None:
-        self.facts = updates.facts_of(actions) if actions else _NO_UPDATE
+        self.facts = facts_of(actions) if actions else _NO_UPDATE
         self._actions, self._condition = actions, condition
         self._document_paths = tuple([path for path in paths_of(condition) if len(path) > 1])
         self.has_condition = condition is not ALWAYS
@@ -235,9 +241,9 @@ class WriteClauses:
             return actions
         is_composite = len(schema.names) > _PAIR and composites.composite_name(schema) is not None
         if is_composite or not facts.written.isdisjoint(schema.names):
-            updates.refuse_key_updates(actions, _key_names(table))
+            refuse_key_updates(actions, _key_names(table))
         if table.indexes:
-            check_given_index_keys(table, updates.given_values(actions))
+            check_given_index_keys(table, given_values(actions))
         if facts.document_paths:
             _refuse_paths_into_keys(facts.document_paths, table)
         if is_composite:
@@ -245,7 +251,7 @@ class WriteClauses:
         return actions
 
 
-_NO_UPDATE = updates.facts_of(())
+_NO_UPDATE = facts_of(())
 
 
 def shown_of(arguments: Input) -> ReturnedRows:

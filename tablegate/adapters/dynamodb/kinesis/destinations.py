@@ -101,7 +101,8 @@ def _failure(call: CallContext, arn: str) -> str | None:
         return _ELSEWHERE.format("Active state")
     if not call.gateway.settings.kinesis_endpoint_url:
         return f"{NO_PERMISSION}: this server has no Kinesis (--kinesis-endpoint-url)"
-    from tablegate.adapters.dynamodb.kinesis.producer import Producer  # it needs boto3
+    # The producer needs boto3.
+    from tablegate.adapters.dynamodb.kinesis.producer import Producer
 
     return Producer(call.gateway.settings).failure_of(arn)
 

@@ -23,7 +23,8 @@ def _unrestricted_store(settings: Settings) -> object_store.ObjectStore:
             )
         return Folder(settings.s3_folder)
     try:
-        from tablegate.adapters.dynamodb.object_stores.s3 import S3  # boto3 is a large import, and an extra
+        # boto3 is a large import, and an extra.
+        from tablegate.adapters.dynamodb.object_stores.s3 import S3
     except ModuleNotFoundError as error:
         raise BadSetting(
             f"{{}} needs {error.name}: pip install 'tablegate[clouds]'", "s3_endpoint_url"

@@ -8,7 +8,6 @@ same.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import cache
 from itertools import accumulate, islice
 from typing import Any
@@ -64,7 +63,7 @@ def _remaining_parts(bracket: bytes) -> re.Pattern[bytes]:
     return re.compile(rb"(?:,%s%s)*+%s" % (_BLANKS, part, end), re.DOTALL)
 
 
-def parse(text: bytes, members_max: Mapping[str, int]) -> Any:
+def parse(text: bytes, members_max: dict[str, int]) -> Any:
     """Parse a request. `members_max`: the maximum number of members for each member that is a map or list.
 
     Raises the exceptions of orjson.loads, and ValueError for more objects and lists than a request can have.

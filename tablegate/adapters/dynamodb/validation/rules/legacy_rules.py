@@ -12,11 +12,10 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from tablegate.adapters.dynamodb.validation.rules.expression_rules import Input
 from tablegate.adapters.dynamodb.values import values
 from tablegate.adapters.dynamodb.values.scalars import InvalidValue
 from tablegate.adapters.dynamodb.wire import limits
-
-Input = dict[str, Any]
 
 
 def check_attributes_to_get(data: Input) -> None:

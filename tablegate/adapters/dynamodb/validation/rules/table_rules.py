@@ -13,12 +13,10 @@ from typing import Any
 
 from tablegate.adapters.dynamodb.tables.table_extensions import EXTENSIONS
 from tablegate.adapters.dynamodb.validation.rules import index_rules
-from tablegate.adapters.dynamodb.validation.rules.index_rules import refused
+from tablegate.adapters.dynamodb.validation.rules.index_rules import Input, refused
 from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-
-Input = dict[str, Any]
 
 
 def create_table(data: Input, context: RuleContext) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tablegate.adapters.dynamodb.validation.schemas import schema_types
 from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
     CAPACITY,
     INTEGER_FROM_1,
@@ -12,14 +13,13 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
     Members,
     requests_of,
 )
-from tablegate.adapters.dynamodb.validation.schemas.schema_types import AttributeValue, Sequence
 from tablegate.adapters.dynamodb.wire import limits
 
 _SEARCH: Members = {
     "TableName": TABLE_NAME,
     "IndexName": NAME,
     "ReturnConsumedCapacity": CAPACITY,
-    "SearchVector": Sequence(AttributeValue(), 1, limits.VECTOR_DIMENSIONS),
+    "SearchVector": schema_types.Sequence(schema_types.AttributeValue(), 1, limits.VECTOR_DIMENSIONS),
     "TopK": INTEGER_FROM_1,
     "SearchConditionExpression": TEXT,
     "ProjectionExpression": TEXT,
