@@ -8,6 +8,8 @@ from __future__ import annotations
 from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.dialect import Gateway
 
+# Background work
+
 
 def register(gateway: Gateway) -> None:
     """Register the work that the settings ask for. Raises BadSetting."""

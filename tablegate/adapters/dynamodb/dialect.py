@@ -28,6 +28,9 @@ from tablegate.gateway.model.errors import GatewayError, LimitExceeded, NotPermi
 from tablegate.gateway.model.request_facts import RequestFacts, RequestKind, kind_of, only_reads_rows
 from tablegate.gateway.model.tables.tables import Table
 
+# The dialect
+
+
 log = logging.getLogger("tablegate")
 
 

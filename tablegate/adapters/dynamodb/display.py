@@ -21,6 +21,8 @@ from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Value
 
+# Rows
+
 
 def is_own(table: Table) -> bool:
     """Return True if this dialect created the table."""

@@ -16,6 +16,9 @@ from tablegate.gateway.model.commands.row_search import Condition, NotExpressibl
 from tablegate.gateway.model.expressions.predicates import Path
 from tablegate.gateway.model.values.values import Kind, Value, decimal_text
 
+# Searches as code
+
+
 TYPE_NAMES = {
     Kind.TEXT: "S", Kind.DECIMAL: "N", Kind.BYTES: "B", Kind.BOOL: "BOOL", Kind.NULL: "NULL", Kind.LIST: "L",
     Kind.MAP: "M", Kind.TEXT_SET: "SS", Kind.DECIMAL_SET: "NS", Kind.BYTES_SET: "BS",

@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+# Definitions of tables
+
+
 _MEMBERS = ("TableName", "AttributeDefinitions", "KeySchema", "BillingMode", "Tags")
 _INDEX_MEMBERS = ("IndexName", "KeySchema", "Projection")
 _CLOUDFORMATION = frozenset({"AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable"})

@@ -49,6 +49,9 @@ from tablegate.gateway.model.values.row_lines import lines_of
 from tablegate.gateway.security import gate
 from tablegate.gateway.security.credentials import Scheme
 
+# Files
+
+
 _LINES = frozenset({".jsonl", ".ndjson", ".ion"})
 _COMPRESSED = frozenset({".gz", ".zst"})
 _ITEMS_AT_ONCE = 500

@@ -20,6 +20,9 @@ from tablegate.gateway.model.tables.pages import Page
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row
 
+# Units
+
+
 Meter = Callable[[str, str, str, float], None]
 """Counts units: (table, index or "", "read" or "write", units)."""
 

@@ -20,6 +20,9 @@ from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.observability import metrics
 
+# Consumption of a call
+
+
 Blocks = dict[str, Any]
 """The members of an answer about consumption: ConsumedCapacity and ItemCollectionMetrics, if requested."""
 

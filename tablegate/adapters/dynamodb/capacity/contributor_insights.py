@@ -24,6 +24,9 @@ from tablegate.gateway.coroutines import all_of
 from tablegate.gateway.model.commands.table_commands import AlterTable, FindTable, ListTables
 from tablegate.gateway.model.tables.tables import State, Table
 
+# Handlers
+
+
 # Kinds of rules: partition keys (PK) and whole keys (SK), by accesses (C) and by throttled requests (T).
 _RULES = {ACCESSED: ("PKC", "PKT", "SKC", "SKT"), THROTTLED: ("PKT", "SKT")}
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+# Binary values of Node
+
 
 def has_buffers(wire: Any) -> bool:
     """Return True if a typed value, or one in it, is a binary of Node. Recursion ends at other values."""

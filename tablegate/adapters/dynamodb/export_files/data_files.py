@@ -6,6 +6,9 @@ import gzip
 import hashlib
 from typing import BinaryIO, Protocol, cast
 
+# Data files
+
+
 FILE_ITEMS = 100_000
 FILE_BYTES = 64 << 20
 """A data file ends after this many items or bytes of lines, whichever comes first."""

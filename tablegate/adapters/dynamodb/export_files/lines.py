@@ -23,6 +23,8 @@ from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.gateway.model.values.row_lines import json_object
 from tablegate.gateway.model.values.rows import Row
 
+# Lines
+
 
 class LineFormat(Enum):
     """The form of lines."""

@@ -22,6 +22,9 @@ import orjson
 from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
 from tablegate.gateway.model.values.row_lines import json_object
 
+# Manifests
+
+
 FOLDER = "AWSDynamoDB"
 SUMMARY = "manifest-summary.json"
 FILES = "manifest-files.json"

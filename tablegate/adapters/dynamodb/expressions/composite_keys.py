@@ -38,6 +38,8 @@ from tablegate.gateway.model.values.composites import name_of, split
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.values import Kind, Value
 
+# The composite attribute
+
 
 def with_composite(schema: KeySchema, predicate: Predicate) -> Predicate:
     """Return a condition or filter that computes the composite attribute."""

@@ -38,6 +38,9 @@ from tablegate.adapters.dynamodb.expressions.nodes import (
 )
 from tablegate.adapters.dynamodb.wire import limits
 
+# Grammar
+
+
 # A call alone is a condition, a call before an operator is an operand. With one token of look-ahead, a call in
 # parentheses stays undecided (`paren_call`) until the token after its last parenthesis. So boolean rules come in
 # two sorts: rules with names that end in x match everything except a lone call.

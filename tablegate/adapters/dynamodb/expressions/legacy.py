@@ -32,6 +32,9 @@ from tablegate.gateway.model.expressions.predicates import (
 )
 from tablegate.gateway.model.values.values import Value
 
+# Legacy parameters
+
+
 _COMPARISONS = {comparison.name: comparison for comparison in Comparison}
 
 Test = tuple[str, str, tuple[Value, ...]]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+# Trees
+
 
 class PathNode(NamedTuple):
     """A document path. Names are as written, placeholders with their #. List indexes are ints."""

@@ -13,6 +13,8 @@ from tablegate.adapters.dynamodb.wire.errors import ANY_OPERATION, ServiceError,
 from tablegate.adapters.dynamodb.wire.messages import expression_text
 from tablegate.gateway.model.values.values import Value
 
+# Placeholders
+
 
 class Placeholders:
     """The placeholders of one request. `values`: wire AttributeValues. `wording`: of all errors of its expressions."""

@@ -42,6 +42,9 @@ from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.rows import Row
 
+# Clauses
+
+
 Input = Mapping[str, Any]
 
 _PAIR = 2  # attributes of a table's key as it is shown

@@ -26,6 +26,9 @@ from tablegate.adapters.dynamodb.wire.messages import expression_text
 from tablegate.gateway.features.vectors.vectors import VectorIndex, is_of_kind
 from tablegate.gateway.model.values.values import Kind, Value
 
+# SearchConditionExpression
+
+
 _NAME = "SearchConditionExpression"
 _COMPARATOR = f"Invalid {_NAME}: Invalid comparator used in {_NAME}"
 

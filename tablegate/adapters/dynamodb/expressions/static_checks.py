@@ -37,6 +37,9 @@ from tablegate.adapters.dynamodb.wire.messages import expression_text
 from tablegate.gateway.model.expressions.predicates import Path
 from tablegate.gateway.model.values.values import NULL, Value
 
+# Checks
+
+
 CONDITION = "ConditionExpression"
 FILTER = "FilterExpression"
 KEY_CONDITION = "KeyConditionExpression"

@@ -19,6 +19,9 @@ from tablegate.gateway.features.jobs.job_commands import CancelJob, Job, StartJo
 from tablegate.gateway.model.errors import TableBusy
 from tablegate.gateway.model.tables.tables import State
 
+# Operations
+
+
 WITH_ERRORS = "COMPLETED_WITH_ERRORS"
 
 

@@ -30,6 +30,9 @@ from tablegate.gateway.model.commands.row_commands import WriteGroup, WriteOutco
 from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.tables.tables import State, Table
 
+# Background work
+
+
 # Members of a record besides its Item. The service's names are not public: these are the names of PutItem.
 _CLAUSES = ("ConditionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues")
 

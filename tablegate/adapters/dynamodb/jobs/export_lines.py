@@ -16,6 +16,9 @@ from tablegate.gateway.model.expressions.evaluation import matches
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import TICKS_PER_MS, Row
 
+# Lines
+
+
 _TICKS_PER_US = TICKS_PER_MS // 1_000
 
 

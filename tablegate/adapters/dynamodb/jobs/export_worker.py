@@ -41,6 +41,9 @@ from tablegate.gateway.model.tables.tables import State, Table, namespace_of_job
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Row
 
+# The worker
+
+
 _MEMORY_BYTES = 8 << 20
 _CHANGES_AT_ONCE = 8  # a few, as their images may be large
 

@@ -20,6 +20,8 @@ from tablegate.gateway.features.jobs.job_commands import Job, ListJobs, StartJob
 from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.tables.tables import Table
 
+# Operations
+
 
 async def import_table(call: CallContext) -> Answer:
     """ImportTable: start an import into a new table. Raises ServiceError, NotInstalled."""

@@ -37,6 +37,9 @@ from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.errors import GatewayError, TableBusy, TableExists, TableMissing
 from tablegate.gateway.model.tables.tables import Table
 
+# Background work
+
+
 log = logging.getLogger("tablegate")
 
 _COUNTED_OBJECTS = 10_000

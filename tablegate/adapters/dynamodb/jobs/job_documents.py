@@ -12,6 +12,9 @@ from tablegate.adapters.dynamodb.wire.resources import table_arn
 from tablegate.gateway.features.jobs.job_commands import Job, StartJob
 from tablegate.gateway.model.errors import LimitExceeded, TokenReused
 
+# Requests and descriptions
+
+
 IN_PROGRESS, COMPLETED, FAILED = "IN_PROGRESS", "COMPLETED", "FAILED"
 CANCELLING, CANCELLED = "CANCELLING", "CANCELLED"
 

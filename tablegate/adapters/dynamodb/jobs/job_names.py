@@ -21,6 +21,9 @@ from tablegate.gateway.features.jobs.job_commands import Job, ListJobs
 from tablegate.gateway.model.commands.row_commands import IdempotencyToken
 from tablegate.gateway.security.credentials import Scheme
 
+# Names
+
+
 _TOKEN_CHARACTERS = 255  # longest client token kept as it is, since it is part of a primary key
 
 

@@ -22,6 +22,9 @@ from tablegate.gateway.observability import audit
 from tablegate.gateway.security.credentials import Scheme
 from tablegate.gateway.security.gate import run_one
 
+# Workers
+
+
 R = TypeVar("R")
 
 

@@ -8,6 +8,9 @@ from tablegate.adapters.dynamodb.validation.rules import table_rules
 from tablegate.adapters.dynamodb.validation.schemas.job_schemas import JOB_REQUESTS
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 
+# Operations
+
+
 _P = Permission
 # Those that may block count the size of a table or backup first, where quotas of bytes are set (security/gate.py).
 OPERATIONS = by_name(

@@ -10,6 +10,9 @@ from tablegate.adapters.dynamodb.export_files.compression import Compression, bl
 from tablegate.adapters.dynamodb.export_files.records import ImportFormat, ImportRecord, records
 from tablegate.adapters.dynamodb.object_stores.object_store import BucketReference, ObjectStore, StoredObject
 
+# Records of objects
+
+
 # Overhead that is counted for each object and each block, since either may be empty.
 _OBJECT_BYTES, _BLOCK_BYTES = 8 << 10, 64
 # RFC 8878 (3.1.1.1.2) recommends that decoders support at least 8 MB. Each open object may take as much memory.

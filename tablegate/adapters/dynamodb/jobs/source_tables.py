@@ -19,6 +19,8 @@ from tablegate.gateway.model.authorization.quotas import account_of
 from tablegate.gateway.security.credentials import Scheme
 from tablegate.gateway.security.identities import caller_of
 
+# Tables of objects
+
 
 def table_of(job: Job) -> str:
     """Return the table of a job as NAMESPACE/NAME, in ASCII as S3 metadata demands."""

@@ -10,6 +10,8 @@ from tablegate.adapters.dynamodb.object_stores.opening import open_store
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.features.jobs.job_runner import JobWorker, add_workers
 
+# Workers
+
 
 def register(gateway: Gateway) -> None:
     """Register the workers. Raises BadSetting."""

@@ -31,6 +31,9 @@ from tablegate.gateway.model.commands.stream_commands import Follow, ListFollowe
 from tablegate.gateway.model.commands.table_commands import AlterTable
 from tablegate.gateway.model.tables.tables import State, Table
 
+# Handlers
+
+
 KIND = "kinesis"
 """The kind of these followers. Their target is the ARN of the stream."""
 _NOT_VALID = "Table is not in a valid state to enable Kinesis Streaming Destination: "

@@ -7,6 +7,9 @@ from tablegate.adapters.dynamodb.operation import Operation, by_name
 from tablegate.adapters.dynamodb.validation.schemas.kinesis_schemas import KINESIS_REQUESTS
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 
+# Operations
+
+
 _P = Permission
 OPERATIONS = by_name(
     Operation(

@@ -21,6 +21,9 @@ from typing import BinaryIO
 
 from tablegate.adapters.dynamodb.object_stores import object_store
 
+# A folder
+
+
 # Internal folders in each bucket.
 _UNFINISHED = ".tablegate-unfinished"
 _TABLES = ".tablegate-tables"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple, Protocol
 
+# Interface
+
 
 class ObjectStoreRejection(Exception):
     """A lasting rejection by the object store. `code` and `text` become FailureCode and FailureMessage of the job.

@@ -9,6 +9,8 @@ from tablegate.adapters.dynamodb.object_stores import object_store
 from tablegate.adapters.dynamodb.object_stores.folders import Folder
 from tablegate.gateway.configuration.settings import BadSetting, Settings
 
+# The object store
+
 
 def open_store(settings: Settings) -> object_store.ObjectStore:
     """Return the object store of the settings, restricted to the allowed buckets. Raises BadSetting."""

@@ -13,6 +13,9 @@ from tablegate.gateway.model.tables.changes import Change
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.values import Value, size_bytes
 
+# Parts of a record
+
+
 EXPIRY_ACTOR = "expiry"
 BOTH_IMAGES = frozenset({"NewImage", "OldImage"})
 

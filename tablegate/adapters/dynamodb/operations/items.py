@@ -31,6 +31,8 @@ from tablegate.gateway.model.errors import BadOperand, ConditionFailed
 from tablegate.gateway.model.expressions.predicates import ALWAYS
 from tablegate.gateway.model.tables.tables import Table
 
+# Operations
+
 
 async def get_item(call: CallContext) -> Answer:
     """GetItem: read an item. Raises ServiceError, TableMissing, BadKey."""

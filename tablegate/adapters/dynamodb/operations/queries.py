@@ -30,6 +30,9 @@ from tablegate.gateway.model.tables.pages import Concatenation, Page, PageLimits
 from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.model.values.rows import Row
 
+# Query and Scan
+
+
 _COUNTED = VisibleNames(frozenset())
 _COMMAS = Concatenation(",")
 

@@ -24,6 +24,8 @@ from tablegate.gateway.model.tables.pages import Segment
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import LOWEST, KeyColumn, Position
 
+# ExclusiveStartKey
+
 
 class StartKey:
     """A start key and its checks."""

@@ -8,6 +8,9 @@ from tablegate.adapters.dynamodb.validation.rules import resource_rules
 from tablegate.adapters.dynamodb.validation.schemas.stream_schemas import STREAM_REQUESTS
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 
+# Operations
+
+
 _P = Permission
 OPERATIONS = by_name(
     Operation("ListStreams", streams.list_streams, STREAM_REQUESTS, Purpose((_P.LIST_STREAMS,))),

@@ -26,6 +26,9 @@ from tablegate.gateway.model.commands import stream_commands
 from tablegate.gateway.model.errors import StreamMissing
 from tablegate.gateway.model.tables.changes import AtTime, Change, Latest, Oldest, Shard, Stream
 
+# Handlers
+
+
 # 21 digits is the shortest length that the service's model allows. All numbers counted from here have the same length.
 _FIRST_SEQUENCE = 10**20
 _END_OF_SEQUENCES = 2**62

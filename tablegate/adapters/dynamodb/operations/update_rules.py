@@ -14,6 +14,8 @@ from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value
 
+# Limits of updates
+
 
 def check_statement_size(facts: UpdateFacts, actions: tuple[Action, ...]) -> None:
     """Check that an UpdateExpression writes no more than an item may hold. Raises ServiceError."""

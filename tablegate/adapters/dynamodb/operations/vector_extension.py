@@ -25,6 +25,8 @@ from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import size_bytes
 
+# The extension of tables
+
 
 def _write_bytes(index: VectorIndex, old: Row | None, new: Row | None) -> int:
     """Return the bytes that a write costs an index: the size of the entry, or 0 if the entry does not change.

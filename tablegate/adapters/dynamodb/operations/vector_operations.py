@@ -8,6 +8,9 @@ from tablegate.adapters.dynamodb.validation.rules import vector_rules
 from tablegate.adapters.dynamodb.validation.schemas.vector_schemas import VECTOR_REQUESTS
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 
+# Operations
+
+
 OPERATIONS = by_name(
     Operation(
         "SearchVectors", vectors.search_vectors, VECTOR_REQUESTS, Purpose((Permission.SEARCH,)),

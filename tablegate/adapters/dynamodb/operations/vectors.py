@@ -30,6 +30,8 @@ from tablegate.gateway.model.errors import IndexMissing
 from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.model.values.values import Value
 
+# SearchVectors
+
 
 class _SearchClauses:
     """The condition and the projection of a search."""

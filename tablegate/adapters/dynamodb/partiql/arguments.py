@@ -20,6 +20,8 @@ from tablegate.adapters.dynamodb.wire.messages import expression_text
 from tablegate.gateway.model.expressions.predicates import ALWAYS, Predicate
 from tablegate.gateway.model.values.values import Value
 
+# Arguments
+
 
 class Arguments(Placeholders):
     """The arguments of a statement, by the names from parsing.py. Raises ServiceError if there are too few."""

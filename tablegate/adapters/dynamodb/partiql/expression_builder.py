@@ -26,6 +26,8 @@ from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.adapters.dynamodb.wire.messages import expression_text
 
+# Expressions
+
 
 @v_args(inline=True)
 class ExpressionBuilder(Transformer[Token, Any]):

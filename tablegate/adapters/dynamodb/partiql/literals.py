@@ -15,6 +15,9 @@ from tablegate.adapters.dynamodb.values.scalars import InvalidValue, canonical_n
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import validation
 
+# Literals
+
+
 TOO_DEEP = "Nesting Levels have exceeded supported limits"
 
 

@@ -11,6 +11,9 @@ from typing import NamedTuple
 from tablegate.adapters.dynamodb.expressions.nodes import ConditionNode, PathNode, SectionNode, ValueNode
 from tablegate.gateway.model.expressions.predicates import Path
 
+# Trees
+
+
 Source = tuple[str, ...]
 """The table's name, and the index's if one is read."""
 

@@ -7,6 +7,9 @@ from tablegate.adapters.dynamodb.partiql import statement_transactions, statemen
 from tablegate.adapters.dynamodb.validation.schemas.statement_schemas import STATEMENT_REQUESTS
 from tablegate.gateway.model.authorization.permissions import Channel, Permission, Purpose
 
+# Operations
+
+
 _P = Permission
 _PERMISSIONS = (_P.QUERY, _P.SCAN, _P.READ, _P.PUT, _P.UPDATE, _P.DELETE, _P.CHECK)
 # Statements take up to 30 us for each byte.

@@ -17,6 +17,8 @@ from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.values.keys import Position
 
+# NextToken
+
 
 class PageStart(NamedTuple):
     """The start of a page: the number of the range, and the last key read in it (None: at its beginning)."""

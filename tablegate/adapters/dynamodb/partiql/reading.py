@@ -33,6 +33,8 @@ from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.rows import Row
 
+# Pages
+
 
 async def select(call: CallContext, statement: Select, arguments: Arguments) -> bytes:
     """Return one page of a SELECT, as the answer of ExecuteStatement."""

@@ -6,6 +6,9 @@ The service's error was captured for `inner` (nubo-db/dynamodb-conformance, Octo
 
 from __future__ import annotations
 
+# Reserved words
+
+
 _SQL_92 = """
 absolute action add all allocate alter and any are as asc assertion at authorization avg begin between bit
 bit_length by cascade cascaded case cast catalog char character character_length char_length check close coalesce

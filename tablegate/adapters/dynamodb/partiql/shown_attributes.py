@@ -15,6 +15,8 @@ from tablegate.gateway.model.expressions.predicates import value_at
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row
 
+# Attributes in the answer
+
 
 def shown_by(statement: Select) -> VisibleNames | None:
     """Return the top-level attributes in a SELECT. None: all."""

@@ -11,6 +11,9 @@ from tablegate.gateway.model.authorization.authorizations import NamedResource
 from tablegate.gateway.model.authorization.permissions import Permission
 from tablegate.gateway.model.tables.tables import Table
 
+# Tables
+
+
 _P = Permission
 _NEEDED: Mapping[type, tuple[Permission, ...]] = {
     Select: (_P.QUERY, _P.SCAN, _P.READ),

@@ -30,6 +30,8 @@ from tablegate.adapters.dynamodb.partiql.nodes import (
 from tablegate.adapters.dynamodb.partiql.syntax_errors import place_of
 from tablegate.adapters.dynamodb.wire.errors import validation
 
+# Statements
+
 
 @v_args(inline=True)
 class StatementBuilder(ExpressionBuilder):

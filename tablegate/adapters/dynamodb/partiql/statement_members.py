@@ -27,6 +27,9 @@ from tablegate.gateway.model.errors import ConditionFailed, GatewayError
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Position
 
+# Members
+
+
 Input = Mapping[str, Any]
 
 # In characters. Other requests run before each longer one is parsed: 8,192 characters take some hundredths of a

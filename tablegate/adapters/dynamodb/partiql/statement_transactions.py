@@ -33,6 +33,9 @@ from tablegate.gateway.coroutines import next_tick
 from tablegate.gateway.model.commands.row_commands import Get, ReplayedOutcome
 from tablegate.gateway.model.errors import BadKey, GatewayError, TableMissing
 
+# ExecuteTransaction
+
+
 Prepared = TypeVar("Prepared")
 
 _SCHEMA = "The provided key element does not match the schema"

@@ -36,6 +36,9 @@ from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.commands.row_commands import Get, GroupOutcome, WriteGroup
 from tablegate.gateway.model.values.rows import Row
 
+# ExecuteStatement and BatchExecuteStatement
+
+
 # As captured by dynoxide (eu-west-2) and in DynamoDB Local. Precedes errors in a member's arguments or key.
 _MIXED_BATCH = "Read and write requests together in the same batch is not supported."
 _EXISTS_ELSEWHERE = "EXISTS can only be used in ExecuteTransaction write requests."

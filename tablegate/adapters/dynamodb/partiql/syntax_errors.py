@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from lark.exceptions import UnexpectedToken
 
 
+# Errors
+
+
 def not_well_formed(detail: str) -> ServiceError:
     """Return the error for a text that is no statement."""
     return validation(f"Statement wasn't well formed, can't be processed: {detail}")

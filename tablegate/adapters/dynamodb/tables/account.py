@@ -5,6 +5,9 @@ from __future__ import annotations
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 
+# Account and service
+
+
 _ENDPOINT_MINUTES = 1440
 
 

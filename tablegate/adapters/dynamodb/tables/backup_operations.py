@@ -7,6 +7,9 @@ from tablegate.adapters.dynamodb.tables import backups, recovery
 from tablegate.adapters.dynamodb.validation.schemas.backup_schemas import BACKUP_REQUESTS
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 
+# Operations
+
+
 _P = Permission
 # Those that may block count the size of a table or backup first, where quotas of bytes are set (security/gate.py).
 OPERATIONS = by_name(

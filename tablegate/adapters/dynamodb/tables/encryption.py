@@ -20,6 +20,9 @@ from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import key_arn
 from tablegate.gateway.security.credentials import Scheme
 
+# Encryption at rest
+
+
 _SERVICE_KEY = "alias/aws/dynamodb"
 _KMS = "com.amazonaws.services.kms.model."
 

@@ -10,6 +10,9 @@ from tablegate.adapters.dynamodb.wire import messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 
+# Version 2017.11.29
+
+
 # The regions that had global tables before version 2019.11.21.
 _REGIONS = (
     "eu-west-2",

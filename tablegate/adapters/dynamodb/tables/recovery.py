@@ -27,6 +27,8 @@ from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.model.values.rows import TICKS_PER_MS
 from tablegate.gateway.security.credentials import Scheme
 
+# Continuous backups
+
 
 async def describe_continuous_backups(call: CallContext) -> Answer:
     """DescribeContinuousBackups: the state of recovery and the restorable times of a table. Raises TableMissing."""

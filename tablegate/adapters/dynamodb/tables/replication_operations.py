@@ -8,6 +8,9 @@ from tablegate.adapters.dynamodb.validation.schemas.replication_schemas import R
 from tablegate.adapters.dynamodb.validation.schemas.table_schemas import TABLE_REQUESTS
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 
+# Operations
+
+
 _P = Permission
 OPERATIONS = by_name(
     Operation("ListGlobalTables", global_tables.list_global_tables, REPLICATION_REQUESTS, Purpose((_P.LIST_FEATURES,))),

@@ -26,6 +26,9 @@ from tablegate.gateway.model.commands.table_commands import CreateTable, FindTab
 from tablegate.gateway.model.errors import BackupBusy, TableBusy, TableExists
 from tablegate.gateway.model.tables.tables import State, Table
 
+# Restored tables
+
+
 _CHANGED_TO_ON_DEMAND = f"Cannot override ProvisionedThroughput if BillingMode is overridden to {ON_DEMAND}"
 
 Wire = Mapping[str, Any]

@@ -11,6 +11,8 @@ from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.model.tables.tables import Rules, StreamRule, Table
 
+# Stream
+
 
 def of_new_table(specification: Mapping[str, Any] | None, now_ms: int) -> StreamRule | None:
     """Return the rule of a new table's stream, or None."""

@@ -13,6 +13,9 @@ from tablegate.adapters.dynamodb.tables.properties import TableProperties, secon
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 
+# Storage class
+
+
 _STANDARD = "STANDARD"
 
 

@@ -39,6 +39,8 @@ from tablegate.gateway.model.errors import TableBusy, TableExists, TableMissing
 from tablegate.gateway.model.tables.indexes import BaseIndex
 from tablegate.gateway.model.tables.tables import Rules, State, Table
 
+# Tables
+
 
 async def find_table(call: CallContext) -> Table:
     """Return the current table that TableName names.

@@ -26,6 +26,9 @@ from tablegate.gateway.model.tables.indexes import BaseIndex
 from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.model.values.keys import KeyColumn
 
+# Indexes
+
+
 Wire = Mapping[str, Any]
 
 

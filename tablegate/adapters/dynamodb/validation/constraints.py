@@ -22,6 +22,9 @@ from tablegate.adapters.dynamodb.wire.errors import (
     ConstraintViolation,
 )
 
+# Constraints
+
+
 _NULL = "Member must not be null"
 
 

@@ -15,6 +15,8 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_types import Request
 from tablegate.adapters.dynamodb.wire.errors import constraint_error, serialization
 from tablegate.adapters.dynamodb.wire.messages import json_type
 
+# The validator
+
 
 def clean(context: RuleContext, request: Request, body: Any) -> dict[str, Any]:
     """Return the input without nulls and unknown members.

@@ -26,6 +26,8 @@ from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import serialization
 from tablegate.adapters.dynamodb.wire.messages import json_type
 
+# JSON types
+
 
 class ValueBudget:
     """A limit on the number of attribute values with checked JSON types.

@@ -17,6 +17,9 @@ import orjson
 from tablegate.gateway.model.values.json_texts import count
 from tablegate.gateway.request_bodies import has_at_most
 
+# While a request is parsed
+
+
 MIN_BYTES = 1 << 20
 """Shorter texts are parsed unchanged, in 40 ms at most."""
 # With fewer of these marks, parsing is faster than shortening.

@@ -16,6 +16,8 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.model.values.json_texts import contains, count
 
+# Before a request is validated
+
 
 def shorten(shape: Shape, data: Any) -> None:
     """Drop excess members of lists and maps in place. One member more than allowed remains.

@@ -25,6 +25,9 @@ from tablegate.gateway.model.values.keys import KeyColumn
 from tablegate.gateway.model.values.rows import Contents
 from tablegate.gateway.model.values.values import Kind, Value
 
+# Vectors in items and answers
+
+
 _GREATEST = Decimal("3.4028235E38")
 """The greatest 32-bit floating-point number, as in the service's text."""
 

@@ -41,6 +41,9 @@ from tablegate.gateway.model.authorization.authorizations import RequestSource
 from tablegate.gateway.security.credentials import CALLERS_KEPT, Credential, Credentials, Scheme
 from tablegate.gateway.security.signatures import hmac_digest
 
+# Verification
+
+
 DEFAULT_ACCOUNT = "000000000000"
 DEFAULT_REGION = "us-east-1"
 

@@ -22,6 +22,9 @@ from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.credentials import Scheme
 
+# Calls
+
+
 _OF_ROWS = READING | WRITING
 
 

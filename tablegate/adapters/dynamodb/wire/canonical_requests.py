@@ -11,6 +11,9 @@ from urllib.parse import quote, unquote_to_bytes
 
 from tablegate.gateway.http import Request
 
+# Canonical requests
+
+
 _EMPTY_HASH = hashlib.sha256(b"").hexdigest()
 
 

@@ -12,6 +12,9 @@ from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.gateway.dialect import CONFLICT, INTERNAL, LIMIT, THROTTLING
 from tablegate.gateway.model import errors
 
+# Injected faults
+
+
 _CONFLICT_ERROR = service_error_of(errors.PartitionLocked(), "")
 _ERRORS = (
     service_error_of(errors.Throttled("", "write"), ""),

@@ -14,6 +14,9 @@ from tablegate.adapters.dynamodb.wire.resources import bare_name
 from tablegate.gateway.model.authorization.authorizations import NamedResource
 from tablegate.gateway.model.authorization.permissions import ACCOUNT_PERMISSIONS, Permission, Purpose
 
+# Named resources
+
+
 _P = Permission
 _NAMES = ("TableName", "SourceTableName", "TargetTableName", "GlobalTableName")
 _ARNS = (

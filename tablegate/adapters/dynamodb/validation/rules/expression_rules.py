@@ -15,6 +15,9 @@ from tablegate.adapters.dynamodb.values.scalars import InvalidValue
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ITEM_WRITES, NUMBERS_AND_DUPLICATES, ServiceError
 
+# Expressions
+
+
 Input = dict[str, Any]
 
 

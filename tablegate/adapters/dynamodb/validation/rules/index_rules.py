@@ -12,6 +12,9 @@ from typing import Any
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 
+# One index
+
+
 Input = dict[str, Any]
 
 

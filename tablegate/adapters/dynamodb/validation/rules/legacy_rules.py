@@ -17,6 +17,8 @@ from tablegate.adapters.dynamodb.values import values
 from tablegate.adapters.dynamodb.values.scalars import InvalidValue
 from tablegate.adapters.dynamodb.wire import limits
 
+# Legacy parameters
+
 
 def check_attributes_to_get(data: Input) -> None:
     """Raise ServiceError for AttributesToGet with a duplicate or an invalid name."""

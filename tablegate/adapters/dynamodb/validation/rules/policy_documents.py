@@ -15,6 +15,9 @@ from typing import Any
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 
+# Policy documents
+
+
 DEFAULT_VERSION = "2008-10-17"
 
 _PUBLIC = (

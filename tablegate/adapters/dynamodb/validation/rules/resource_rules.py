@@ -10,6 +10,9 @@ from typing import Any
 from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
 from tablegate.adapters.dynamodb.wire.resources import tagged_table
 
+# Members of requests
+
+
 Input = dict[str, Any]
 
 # Tags. tags.py checks their contents, for CreateTable too.

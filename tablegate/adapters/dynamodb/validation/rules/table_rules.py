@@ -18,6 +18,8 @@ from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContex
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 
+# Tables
+
 
 def create_table(data: Input, context: RuleContext) -> None:
     """Raise ServiceError for a CreateTable with members that exclude each other."""

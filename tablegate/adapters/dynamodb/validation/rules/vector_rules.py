@@ -18,6 +18,9 @@ from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, serialization, validation
 from tablegate.gateway.features.vectors.vectors import pack
 
+# Members of requests
+
+
 Input = dict[str, Any]
 _SCHEMA_ROLES = {"HASH": limits.SEARCH_SCHEMA_HASHES, "INLINE_FILTER": limits.SEARCH_SCHEMA_FILTERS}
 

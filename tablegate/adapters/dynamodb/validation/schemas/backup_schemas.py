@@ -16,6 +16,9 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_types import Boolean,
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.features.history.backup_commands import RECOVERY_DAYS
 
+# Inputs
+
+
 _TABLE: Members = {"TableName": TABLE_NAME}
 # A short one is reported as an invalid backup ARN (ack-api-quirks 457).
 _BACKUP: Members = {"BackupArn": Text(maximum=1024)}

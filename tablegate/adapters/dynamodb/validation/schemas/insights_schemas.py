@@ -13,6 +13,9 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import Number, Text
 from tablegate.adapters.dynamodb.wire import limits
 
+# Inputs
+
+
 _BY_TABLE: Members = {"TableName": TABLE_NAME, "IndexName": named("IndexName")}
 _UPDATE: Members = {
     **_BY_TABLE,

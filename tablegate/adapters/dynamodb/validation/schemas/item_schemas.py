@@ -32,6 +32,9 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
 )
 from tablegate.adapters.dynamodb.wire import limits
 
+# Items
+
+
 _RETURN_VALUES = one_of("ALL_NEW", "UPDATED_OLD", "ALL_OLD", "NONE", "UPDATED_NEW")
 _AND_OR = one_of("OR", "AND")
 _SELECT = one_of("SPECIFIC_ATTRIBUTES", "COUNT", "ALL_ATTRIBUTES", "ALL_PROJECTED_ATTRIBUTES")

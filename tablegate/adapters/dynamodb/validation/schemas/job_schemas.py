@@ -20,6 +20,9 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
 from tablegate.adapters.dynamodb.validation.schemas.table_schemas import TABLE_CREATION_PARAMETERS
 from tablegate.adapters.dynamodb.wire import limits
 
+# Inputs
+
+
 _ARN = Text(minimum=37, maximum=1024)
 _TABLE_ARN = Text(minimum=1, maximum=limits.TABLE_ARN_CHARACTERS)
 _TOKEN = Text(pattern=r"^[^\$]+$")

@@ -10,6 +10,9 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
 )
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import Structure, Text
 
+# Inputs
+
+
 _BY_TABLE: Members = {"TableName": TABLE_NAME}
 _STREAM: Members = {**_BY_TABLE, "StreamArn": Text(minimum=37, maximum=1024)}
 _PRECISION: Members = {"ApproximateCreationDateTimePrecision": one_of("MILLISECOND", "MICROSECOND")}

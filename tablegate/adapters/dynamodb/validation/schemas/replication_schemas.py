@@ -24,6 +24,9 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
 )
 from tablegate.adapters.dynamodb.validation.schemas.table_parts import TABLE_CLASS
 
+# Inputs
+
+
 _UNITS = Number("Long", 1)
 
 # Target tracking

@@ -5,6 +5,9 @@ from __future__ import annotations
 from tablegate.adapters.dynamodb.validation.schemas.schema_parts import TEXT, Shapes, requests_of
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import Boolean, Sequence, Structure, Text
 
+# Resources
+
+
 _RESOURCE_ARN = Text(minimum=1, maximum=1283)
 _REVISION = Text(minimum=1, maximum=255)
 TAG = Structure("Tag", {"Key": TEXT, "Value": TEXT})

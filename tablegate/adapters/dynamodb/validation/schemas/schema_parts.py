@@ -12,6 +12,9 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     Text,
 )
 
+# Common members
+
+
 Members = dict[str, Shape]
 Shapes = dict[str, tuple[Members, tuple[str, ...]]]
 """Operation -> its members, and the names of the required ones."""

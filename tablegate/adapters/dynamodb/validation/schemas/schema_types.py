@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# Types of members
+
 
 @dataclass(frozen=True, slots=True)
 class Text:

@@ -19,6 +19,9 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
 )
 from tablegate.adapters.dynamodb.wire import limits
 
+# Inputs
+
+
 _STATEMENT: Members = {
     "Statement": Text(minimum=1, maximum=limits.STATEMENT_CHARACTERS),
     "Parameters": Sequence(AttributeValue(), 1),

@@ -11,6 +11,9 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
 )
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import Number, Structure, Text
 
+# Inputs
+
+
 _STREAM_ARN = Text(minimum=37, maximum=1024)
 _SHARD_ID = Text(minimum=28, maximum=65)
 _POSITION = one_of("TRIM_HORIZON", "LATEST", "AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER", "AT_TIMESTAMP")

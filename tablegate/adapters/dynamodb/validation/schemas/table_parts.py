@@ -12,6 +12,9 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
 )
 from tablegate.adapters.dynamodb.wire import limits
 
+# Parts of tables
+
+
 _LONG = Number("Long")
 _LONG_FROM_1 = Number("Long", 1)
 _UNITS_MEMBERS: Members = {"WriteCapacityUnits": _LONG_FROM_1, "ReadCapacityUnits": _LONG_FROM_1}

@@ -24,6 +24,9 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
 )
 from tablegate.adapters.dynamodb.wire import limits
 
+# Tables
+
+
 _DEFINITIONS = Sequence(
     Structure(
         "AttributeDefinition",

@@ -17,6 +17,9 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import ITEM, Sequence, Structure, Text
 from tablegate.adapters.dynamodb.wire import limits
 
+# Transactions
+
+
 _TARGET: Members = {"Key": ITEM, "TableName": TABLE_NAME}
 _CONDITION: Members = {
     "ConditionExpression": TEXT,

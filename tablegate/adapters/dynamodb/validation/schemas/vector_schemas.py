@@ -15,6 +15,9 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
 )
 from tablegate.adapters.dynamodb.wire import limits
 
+# Inputs
+
+
 _SEARCH: Members = {
     "TableName": TABLE_NAME,
     "IndexName": NAME,
