@@ -8,7 +8,7 @@ from tablegate.adapters.azuretable.entities.entity_renderer import rule_of
 from tablegate.adapters.azuretable.wire import errors as azuretable
 from tablegate.adapters.azuretable.wire import limits as azuretable_limits
 from tablegate.adapters.dynamodb.expressions.updates import facts_of
-from tablegate.adapters.dynamodb.operations.update_rules import check_updated
+from tablegate.adapters.dynamodb.operations.items import check_updated
 from tablegate.adapters.dynamodb.wire import errors as dynamodb
 from tablegate.adapters.dynamodb.wire import gateway_errors
 from tablegate.adapters.dynamodb.wire import limits as dynamodb_limits

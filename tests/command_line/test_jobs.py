@@ -24,7 +24,7 @@ from tests.support.waiting import PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.extended
 
-_ATTEMPTS = 3  # of 30 s each; adapters/dynamodb/object_stores/s3.py
+_ATTEMPTS = 3  # of 30 s each; adapters/dynamodb/features/exports_imports/s3_store.py
 KEY = {
     "AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "S"}],
     "KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}],

@@ -110,7 +110,7 @@ def test_the_first_request_for_an_operation_of_a_group_loads_the_group() -> None
     request = _dynamodb("ExecuteStatement", Statement='SELECT * FROM "songs"')
     statuses, modules = _loaded([*_DYNAMODB, request, request], "--memory")
     assert statuses == ["200"] * 7
-    assert DYNAMODB.groups.keys() & modules == {"tablegate.adapters.dynamodb.partiql.operations"}
+    assert DYNAMODB.groups.keys() & modules == {"tablegate.adapters.dynamodb.features.partiql.operations"}
 
 
 def test_hot_operations_load_nothing_more() -> None:

@@ -24,7 +24,7 @@ import pytest
 from tablegate.adapters.azuretable.dialect import AzureTable
 from tablegate.adapters.azuretable.wire import multipart
 from tablegate.adapters.dynamodb.dialect import DynamoDB
-from tablegate.adapters.dynamodb.wire import canonical_requests
+from tablegate.adapters.dynamodb.wire import auth
 from tablegate.adapters.dynamodb.wire.auth import authorization
 from tablegate.adapters.tablestore import dialect as tablestore
 from tablegate.adapters.tablestore.dialect import TableStore
@@ -227,12 +227,12 @@ def test_a_head_that_proves_nothing_ends_it(
 ) -> None:
     """Not even the digest of the body is made."""
     hashed: list[int] = []
-    real = canonical_requests.hashlib.sha256
+    real = auth.hashlib.sha256
     request = of_dynamodb(**{"secret": AWS.secrets[0], **changed})
     ask(of_dynamodb(AWS.secrets[0], b"{}", content_encoding=""))
     decoded.clear()
     monkeypatch.setattr(
-        canonical_requests.hashlib,
+        auth.hashlib,
         "sha256",
         lambda data=b"", **named: hashed.append(len(data)) or real(data, **named),
     )

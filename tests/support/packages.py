@@ -87,7 +87,7 @@ def _normalized(archive: bytes, made_at: int) -> bytes:
 
 MODULES_OF_EXTRAS = {
     "clouds": (
-        "adapters.dynamodb.object_stores.s3", "adapters.dynamodb.kinesis.producer", "transfer.endpoints.dynamodb.client",
+        "adapters.dynamodb.features.exports_imports.s3_store", "adapters.dynamodb.features.kinesis.producer", "transfer.endpoints.dynamodb.client",
         "transfer.endpoints.azure_table.client", "transfer.endpoints.table_store.client",
     ),
     "parquet": ("transfer.endpoints.files.parquet_columns",),

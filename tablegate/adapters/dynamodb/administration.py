@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from tablegate.adapters.dynamodb import DIALECT, calls
+from tablegate.adapters.dynamodb import DIALECT, dispatch
 from tablegate.adapters.dynamodb.administration_forms import DEFAULT_REGION, FORMS, place_of, resource_arn
+from tablegate.adapters.dynamodb.call import Answer, CallContext
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS
-from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
@@ -184,7 +184,7 @@ async def execute(gateway: Gateway, request: OperationRequest) -> Answer:
     checked = operation.check(request.document)
     caller = Caller(request.access_id, *place_of(request.namespace), request.namespace)
     call = CallContext(request.operation, checked, caller, gateway, authorization=authorization)
-    return await calls.execute(call)
+    return await dispatch.execute(call)
 
 
 def answer_of(answer: Answer) -> Any:

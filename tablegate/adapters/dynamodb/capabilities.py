@@ -7,39 +7,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tablegate.adapters.dynamodb.capacity import contributors
 from tablegate.adapters.dynamodb.capacity.key_counters import KEY_COUNTERS
-from tablegate.adapters.dynamodb.operations import vector_extension
-from tablegate.adapters.dynamodb.tables import replica_settings
+from tablegate.adapters.dynamodb.features.global_tables import replica_settings
+from tablegate.adapters.dynamodb.features.insights import contributors
+from tablegate.adapters.dynamodb.features.vectors import vector_indexes
 from tablegate.adapters.dynamodb.tables.table_extensions import EXTENSIONS
 
 STREAMS = ("ListStreams", "DescribeStream", "GetShardIterator", "GetRecords")
 OPERATION_GROUPS: Mapping[str, tuple[str, ...]] = {
-    "tablegate.adapters.dynamodb.operations.stream_operations": STREAMS,
-    "tablegate.adapters.dynamodb.partiql.operations": ("ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction",),
-    "tablegate.adapters.dynamodb.operations.vector_operations": ("SearchVectors",),
-    "tablegate.adapters.dynamodb.tables.backup_operations": (
+    "tablegate.adapters.dynamodb.features.streams.operations": STREAMS,
+    "tablegate.adapters.dynamodb.features.partiql.operations": ("ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction",),
+    "tablegate.adapters.dynamodb.features.vectors.operations": ("SearchVectors",),
+    "tablegate.adapters.dynamodb.features.backups.operations": (
         "DescribeContinuousBackups", "UpdateContinuousBackups", "RestoreTableToPointInTime", "CreateBackup",
         "DescribeBackup", "ListBackups", "DeleteBackup", "RestoreTableFromBackup",
     ),
-    "tablegate.adapters.dynamodb.tables.replication_operations": (
+    "tablegate.adapters.dynamodb.features.global_tables.operations": (
         "ListGlobalTables", "DescribeGlobalTable", "DescribeGlobalTableSettings", "CreateGlobalTable",
         "UpdateGlobalTable", "UpdateGlobalTableSettings", "DescribeTableReplicaAutoScaling",
         "UpdateTableReplicaAutoScaling", "UpdateTable", "DeleteTable", "UpdateTimeToLive",
     ),
-    "tablegate.adapters.dynamodb.jobs.operations": (
+    "tablegate.adapters.dynamodb.features.exports_imports.operations": (
         "ExportTableToPointInTime", "DescribeExport", "ListExports", "ImportTable", "DescribeImport", "ListImports",
         "StartBulkPutItems", "DescribeBulkOperation", "ListBulkOperations", "CancelBulkOperation",
     ),
-    "tablegate.adapters.dynamodb.kinesis.operations": (
+    "tablegate.adapters.dynamodb.features.kinesis.operations": (
         "DescribeKinesisStreamingDestination", "EnableKinesisStreamingDestination",
         "DisableKinesisStreamingDestination", "UpdateKinesisStreamingDestination",
     ),
-    "tablegate.adapters.dynamodb.capacity.insights_operations": (
+    "tablegate.adapters.dynamodb.features.insights.operations": (
         "ListContributorInsights", "DescribeContributorInsights", "UpdateContributorInsights",
     ),
 }  # fmt: skip
 """Module -> the names of its operations. They replace common operations of the same names."""
 
-EXTENSIONS += [vector_extension.EXTENSION, replica_settings.EXTENSION]
+EXTENSIONS += [vector_indexes.EXTENSION, replica_settings.EXTENSION]
 KEY_COUNTERS += [contributors]

@@ -1,32 +1,113 @@
-"""The entry of the DynamoDB dialect: how requests reach their operations (calls.py), and how answers and errors are
-sent.
+"""The DynamoDB dialect: its class, its background work, and the errors that tests can inject.
+
+dispatch.py makes a call of a request. The class sends answers and errors.
+
+The modules of background work (jobs on objects, delivery to Kinesis) are imported if the settings ask for it.
+
+Fault injection (control/faults.py) produces codes that the SDKs handle, with the service's texts. Texts: developer
+guide, "Error handling with DynamoDB". Those for gateway errors are from gateway_errors.py.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Coroutine, Mapping
 from typing import Any
 
 import orjson
 
-from tablegate.adapters.dynamodb import DIALECT, background, calls, request_facts, security_tokens
+from tablegate.adapters.dynamodb import DIALECT, dispatch, request_facts, security_tokens
+from tablegate.adapters.dynamodb.call import Answer, CallContext
 from tablegate.adapters.dynamodb.capacity.throughput import Throttle
 from tablegate.adapters.dynamodb.detection import DynamoDBDetection
 from tablegate.adapters.dynamodb.operation_table import NAMES, OPERATIONS
 from tablegate.adapters.dynamodb.tables.descriptions import shown_table_keys
-from tablegate.adapters.dynamodb.wire import auth, http, injectable_faults
-from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
-from tablegate.adapters.dynamodb.wire.errors import ServiceError, internal, render
-from tablegate.adapters.dynamodb.wire.gateway_errors import error_for_caller
+from tablegate.adapters.dynamodb.wire import auth, http
+from tablegate.adapters.dynamodb.wire.errors import (
+    ServiceError,
+    cancelled,
+    condition_failed,
+    internal,
+    render,
+)
+from tablegate.adapters.dynamodb.wire.gateway_errors import error_for_caller, service_error_of
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.adapter import Adapter, ConsolePart
-from tablegate.gateway.dialect import Dialect, Gateway, Seed
+from tablegate.gateway.configuration.settings import BadSetting
+from tablegate.gateway.dialect import CONFLICT, INTERNAL, LIMIT, THROTTLING, Dialect, Gateway, Seed
 from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model import errors
 from tablegate.gateway.model.authorization.permissions import Channel
 from tablegate.gateway.model.errors import GatewayError, LimitExceeded, NotPermitted
 from tablegate.gateway.model.request_facts import RequestFacts, RequestKind, kind_of, only_reads_rows
 from tablegate.gateway.model.tables.tables import Table
+
+# Background work
+
+
+def _register_background_work(gateway: Gateway) -> None:
+    """Register the work that the settings ask for. Raises BadSetting."""
+    if gateway.settings.has_object_store:
+        from tablegate.adapters.dynamodb.features.exports_imports import workers
+
+        workers.register(gateway)
+    if gateway.settings.kinesis_endpoint_url:
+        _deliver_to_kinesis(gateway)
+
+
+def _deliver_to_kinesis(gateway: Gateway) -> None:
+    """Register delivery of changes to Kinesis. Raises BadSetting if boto3 is not installed."""
+    try:
+        from tablegate.adapters.dynamodb.features.kinesis.operations import KIND
+        from tablegate.adapters.dynamodb.features.kinesis.producer import Producer
+    except ModuleNotFoundError:
+        raise BadSetting("{} needs boto3: pip install 'tablegate[clouds]'", "kinesis_endpoint_url") from None
+    gateway.engine.add_delivery(KIND, Producer(gateway.settings).deliver)
+
+
+# Injected faults
+
+
+_CONFLICT_ERROR = service_error_of(errors.PartitionLocked(), "")
+_ERRORS = (
+    service_error_of(errors.Throttled("", "write"), ""),
+    internal(),
+    _CONFLICT_ERROR,
+    service_error_of(errors.Busy(), ""),
+    service_error_of(errors.NotAuthenticated(""), ""),
+    service_error_of(errors.PositionExpired(), ""),
+    service_error_of(errors.TokenReused(), ""),
+    condition_failed(),
+    cancelled([_CONFLICT_ERROR]),
+    ServiceError("AccessDeniedException", "Access denied."),
+    ServiceError(
+        "ExpiredIteratorException", "Iterator expired. The iterator was created at time too long ago."
+    ),
+    ServiceError("ItemCollectionSizeLimitExceededException", "Collection size exceeded."),
+    ServiceError("LimitExceededException", "Too many operations for a given subscriber."),
+    ServiceError(
+        "RequestLimitExceeded",
+        "Throughput exceeds the current throughput limit for your account. Please contact AWS Support to request a limit "
+        "increase",
+    ),
+    ServiceError("ResourceInUseException", "The resource which you are attempting to change is in use."),
+    ServiceError("ResourceNotFoundException", "Requested resource not found"),
+    ServiceError("ThrottlingException", "Rate of requests exceeds the allowed throughput."),
+    ServiceError(
+        "TransactionInProgressException",
+        "The transaction with the given request token is already in progress.",
+    ),
+    ServiceError("ValidationException", "The provided request is not valid."),
+)
+_INJECTABLE_ERRORS: Mapping[str, ServiceError] = {error.code: error for error in _ERRORS}
+INJECTABLE_FAULTS: Mapping[str, str] = {
+    **{code: code for code in _INJECTABLE_ERRORS},
+    THROTTLING: "ProvisionedThroughputExceededException",
+    INTERNAL: "InternalServerError",
+    CONFLICT: "TransactionConflictException",
+    LIMIT: "RequestLimitExceeded",
+}
+
 
 # The dialect
 
@@ -46,7 +127,7 @@ def listed(table: Table) -> tuple[str, str, str]:
 class DynamoDB(DynamoDBDetection, Dialect):
     """The dialect for a gateway, with values read once from the settings."""
 
-    faults = injectable_faults.INJECTABLE_FAULTS
+    faults = INJECTABLE_FAULTS
     refused_part_marks = request_facts.PART_MARKS
     operations = frozenset(OPERATIONS) | security_tokens.OPERATIONS
     batches = frozenset(
@@ -57,8 +138,8 @@ class DynamoDB(DynamoDBDetection, Dialect):
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
-        background.register(gateway)
-        self._calls = calls.CallParser(gateway)
+        _register_background_work(gateway)
+        self._calls = dispatch.CallParser(gateway)
         self._throttle = Throttle(gateway.now_ms) if gateway.settings.throughput == "enforce" else None
 
     def operation(self, request: Request) -> str:
@@ -120,7 +201,7 @@ class DynamoDB(DynamoDBDetection, Dialect):
 
     def fault(self, request: Request, name: str) -> Reply:
         """Return an error reply injected by a test (Dialect.fault)."""
-        service_error = injectable_faults.ERRORS[name]
+        service_error = _INJECTABLE_ERRORS[name]
         return http.reply(request, service_error.status, render(service_error))
 
     # From request to reply
@@ -152,7 +233,7 @@ class DynamoDB(DynamoDBDetection, Dialect):
 
     def execute(self, call: CallContext) -> Awaitable[Answer]:
         """Authorize the resources that a call names, and carry out its operation (Dialect.execute)."""
-        operation = calls.execute(call)
+        operation = dispatch.execute(call)
         return operation if self._throttle is None else self._throttle.limited(call, operation)
 
     def render(self, request: Request, caller: Caller | None, answer: Answer) -> Reply:
@@ -164,7 +245,7 @@ class DynamoDB(DynamoDBDetection, Dialect):
     def finalize_authorization(self, request: Request, reply: Reply) -> Reply:
         """Return the reply to a restricted request that failed early (Dialect.finalize_authorization)."""
         try:
-            calls.authorize_rejected(request, self.gateway)
+            dispatch.authorize_rejected(request, self.gateway)
         except NotPermitted as refusal:
             return self.render_error(request, None, refusal)
         return super().finalize_authorization(request, reply)

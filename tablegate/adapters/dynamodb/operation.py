@@ -1,7 +1,7 @@
 """The record of an operation: its name, handler, input, rule and purpose, and whether it may block.
 
-validation/schemas/ has the inputs: members, their constraints, and their order of checks. validation/ checks a shape by
-two validators. validation/rules/ has the rules about several members.
+validation/ has the inputs: members, their constraints, and their order of checks. validation/ checks a shape by
+two validators. validation/ has the rules about several members.
 
 Sources: members and constraints from botocore 1.44.5 service-2.json. The order and the enum lists are from
 dynalite (captured from the service). The service still checks members in this order (paritysuite, September
@@ -17,13 +17,12 @@ from typing import Any
 
 import orjson
 
-from tablegate.adapters.dynamodb.validation import fast_validator, long_members, shortening
+from tablegate.adapters.dynamodb.call import Handler, is_one_command
+from tablegate.adapters.dynamodb.validation import fast_validator, shortening
 from tablegate.adapters.dynamodb.validation.fast_validator import Checker, Rule
-from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
-from tablegate.adapters.dynamodb.validation.schemas.schema_types import Request
+from tablegate.adapters.dynamodb.validation.shapes import Request
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.call_context import Handler, is_one_command
-from tablegate.adapters.dynamodb.wire.errors import ITEM_WRITES, ServiceError, serialization
+from tablegate.adapters.dynamodb.wire.errors import ITEM_WRITES, RuleContext, ServiceError, serialization
 from tablegate.gateway.dialect import LONG_BYTES
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
@@ -102,7 +101,7 @@ class Operation:
 
         Maps and lists that are longer than allowed may be shortened. Raises ValueError.
         """
-        return long_members.parse(text, shortening.member_limits(self.request.shape))
+        return shortening.parse_shortened(text, shortening.member_limits(self.request.shape))
 
     def shorten(self, body: Any) -> None:
         """Drop excess members in place: for large bodies, before `check`."""

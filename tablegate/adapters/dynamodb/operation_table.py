@@ -10,19 +10,10 @@ from collections.abc import Mapping
 from tablegate.adapters.dynamodb.capabilities import OPERATION_GROUPS, STREAMS
 from tablegate.adapters.dynamodb.operation import Operation, by_name
 from tablegate.adapters.dynamodb.operations import batches, items, queries, transactions
-from tablegate.adapters.dynamodb.tables import (
-    account,
-    resource_policies,
-    tables,
-    tags,
-    time_to_live,
-)
-from tablegate.adapters.dynamodb.validation import shortening
-from tablegate.adapters.dynamodb.validation.rules import item_rules, resource_rules, table_rules
-from tablegate.adapters.dynamodb.validation.schemas.item_schemas import ITEM_REQUESTS
-from tablegate.adapters.dynamodb.validation.schemas.resource_schemas import RESOURCE_REQUESTS
-from tablegate.adapters.dynamodb.validation.schemas.table_schemas import TABLE_REQUESTS
-from tablegate.adapters.dynamodb.validation.schemas.transaction_schemas import TRANSACTION_REQUESTS
+from tablegate.adapters.dynamodb.tables import resource_policies, tables, tags, time_to_live
+from tablegate.adapters.dynamodb.validation import item_rules, resource_rules, shortening, table_rules
+from tablegate.adapters.dynamodb.validation.item_schemas import ITEM_REQUESTS, TRANSACTION_REQUESTS
+from tablegate.adapters.dynamodb.validation.table_schemas import RESOURCE_REQUESTS, TABLE_REQUESTS
 from tablegate.gateway.model.authorization.permissions import Channel, Permission, Purpose
 from tablegate.gateway.operation_table import OperationTable
 
@@ -79,8 +70,8 @@ _COMMON = by_name(
     ),
     Operation("UpdateTimeToLive", time_to_live.update_time_to_live, TABLE_REQUESTS, Purpose((_P.ALTER_EXPIRY,))),
     Operation("DescribeTimeToLive", time_to_live.describe_time_to_live, TABLE_REQUESTS, Purpose((_P.DESCRIBE_EXPIRY,))),
-    Operation("DescribeLimits", account.describe_limits, TABLE_REQUESTS, Purpose((_P.READ_ACCOUNT,))),
-    Operation("DescribeEndpoints", account.describe_endpoints, TABLE_REQUESTS, Purpose((_P.READ_ACCOUNT,))),
+    Operation("DescribeLimits", tables.describe_limits, TABLE_REQUESTS, Purpose((_P.READ_ACCOUNT,))),
+    Operation("DescribeEndpoints", tables.describe_endpoints, TABLE_REQUESTS, Purpose((_P.READ_ACCOUNT,))),
     Operation("GetResourcePolicy", resource_policies.get_resource_policy, RESOURCE_REQUESTS, Purpose((_P.READ_POLICY,))),
     Operation("PutResourcePolicy", resource_policies.put_resource_policy, RESOURCE_REQUESTS, Purpose((_P.WRITE_POLICY,))),
     Operation(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablegate.adapters.dynamodb.expressions import conditions
-from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
+from tablegate.adapters.dynamodb.expressions.static_checks import Placeholders
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS
 from tablegate.adapters.dynamodb.validation import fast_validator
 from tablegate.adapters.dynamodb.values import values

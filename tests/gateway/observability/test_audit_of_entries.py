@@ -28,8 +28,8 @@ from tablegate.gateway.wiring import connect, open_store
 from tests.adapters.azuretable.batch_requests import batch_of, insert_part
 from tests.adapters.azuretable.client import AzureRequests
 from tests.adapters.dynamodb.client import JSON_1_0, DynamoDBService, signed
-from tests.adapters.dynamodb.jobs import test_import_api
-from tests.adapters.dynamodb.jobs.conftest import Exporter
+from tests.adapters.dynamodb.features.exports_imports import test_import_api
+from tests.adapters.dynamodb.features.exports_imports.conftest import Exporter
 from tests.gateway.observability.test_audit import PRECIOUS, lines, served
 from tests.support.audit_lines import Gathering
 from tests.support.clock import Clock

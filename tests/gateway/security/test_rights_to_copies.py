@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from tablegate.adapters.dynamodb.jobs.job_documents import definition_of
-from tablegate.adapters.dynamodb.jobs.source_tables import check_readable
-from tablegate.adapters.dynamodb.object_stores.object_store import ObjectStoreRejection
-from tablegate.adapters.dynamodb.wire.call_context import CallContext
+from tablegate.adapters.dynamodb.call import CallContext
+from tablegate.adapters.dynamodb.features.exports_imports.job_documents import definition_of
+from tablegate.adapters.dynamodb.features.exports_imports.object_stores import ObjectStoreRejection
+from tablegate.adapters.dynamodb.features.exports_imports.object_worker import check_readable
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.features.history.backup_commands import ResetTables

@@ -1,8 +1,9 @@
-"""The manifests of an export, the names of its files, and the places where a reader may find them.
+"""The files of an export: its manifests, their names and places, and a data file being written.
 
 The layout under the root of a bucket or folder is AWSDynamoDB/EXPORTID/ with `_started`, two manifests, each with its
 MD5, and data/. The variants of other writers are read, too: absent members, and keys relative to the bucket, the prefix
-or the manifest. The module opens no files.
+or the manifest. The module opens no files. A data file takes lines and gives compressed bytes, with the values for its
+entry in the manifest.
 
 Source: "DynamoDB table export output format" in the developer guide.
 """
@@ -10,12 +11,13 @@ Source: "DynamoDB table export output format" in the developer guide.
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, Protocol, cast
 
 import orjson
 
@@ -245,3 +247,59 @@ def data_file_name(random: bytes, output_format: str) -> str:
 def time_text(at_ms: int) -> str:
     """Return a time in the format of manifests."""
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+# Data files
+
+
+FILE_ITEMS = 100_000
+FILE_BYTES = 64 << 20
+"""A data file ends after this many items or bytes of lines, whichever comes first."""
+
+
+class ByteSink(Protocol):
+    """A target of written bytes."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+    def flush(self) -> None: ...
+
+
+class DataFileWriter:
+    """A writer of gzip data files. The same lines give the same bytes."""
+
+    def __init__(self, target: ByteSink) -> None:
+        self._hashing = _Hashing(target)
+        self._packed = gzip.GzipFile("", "wb", 6, cast(BinaryIO, self._hashing), mtime=0)
+        self._bytes = 0
+        self.items = 0
+
+    @property
+    def is_full(self) -> bool:
+        """True if the next line belongs into another file."""
+        return self.items >= FILE_ITEMS or self._bytes >= FILE_BYTES
+
+    def add(self, line: bytes) -> None:
+        self._packed.write(line)
+        self._bytes += len(line)
+        self.items += 1
+
+    def finish(self) -> bytes:
+        """Write the end of the file, and return the MD5 of the whole. The target stays open."""
+        self._packed.close()
+        return self._hashing.md5.digest()
+
+
+class _Hashing:
+    """A target that computes the MD5 of the bytes written to it."""
+
+    def __init__(self, target: ByteSink) -> None:
+        self._target = target
+        self.md5 = hashlib.md5(usedforsecurity=False)
+
+    def write(self, data: bytes) -> object:
+        self.md5.update(data)
+        return self._target.write(data)
+
+    def flush(self) -> None:
+        self._target.flush()

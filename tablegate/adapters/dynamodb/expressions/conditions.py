@@ -10,7 +10,14 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import assert_never
 
-from tablegate.adapters.dynamodb.expressions.nodes import (
+from tablegate.adapters.dynamodb.expressions.projections import path_text
+from tablegate.adapters.dynamodb.expressions.static_checks import (
+    CONDITION,
+    PlaceholderReader,
+    Placeholders,
+    condition_tree,
+)
+from tablegate.adapters.dynamodb.expressions.syntax import (
     AndNode,
     BetweenNode,
     CallNode,
@@ -23,9 +30,6 @@ from tablegate.adapters.dynamodb.expressions.nodes import (
     PathNode,
     ValueNode,
 )
-from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
-from tablegate.adapters.dynamodb.expressions.projections import path_text
-from tablegate.adapters.dynamodb.expressions.static_checks import CONDITION, PlaceholderReader, condition_tree
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import type_name

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
 from tablegate.adapters.dynamodb.expressions.static_checks import (
     PROJECTION,
     PlaceholderReader,
+    Placeholders,
     projection_tree,
 )
 from tablegate.adapters.dynamodb.wire import messages

@@ -3,6 +3,10 @@
 A request has one of the two forms (checked in item_rules.py). Both become the same trees (gateway/model). Errors
 that do not depend on the table are raised when the clauses are made. Those that depend on the key schema are
 raised when a handler gets the tree: updates of key attributes, and filters on them.
+
+The legacy parameters are Expected, AttributeUpdates, KeyConditions, QueryFilter, ScanFilter, AttributesToGet and
+ConditionalOperator. expression_rules.py and item_rules.py have already checked operators, their arguments and allowed
+combinations.
 """
 
 from __future__ import annotations
@@ -12,15 +16,12 @@ from typing import Any
 
 import orjson
 
-from tablegate.adapters.dynamodb.expressions import (
-    composite_keys,
-    key_conditions,
-    legacy,
-    projections,
-)
+from tablegate.adapters.dynamodb.call import CallContext
+from tablegate.adapters.dynamodb.expressions import key_conditions, projections
 from tablegate.adapters.dynamodb.expressions.conditions import parse_condition, refuse_filter_on_keys
-from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
-from tablegate.adapters.dynamodb.expressions.static_checks import FILTER, refuse_paths_into_keys
+from tablegate.adapters.dynamodb.expressions.key_conditions import KeyTest
+from tablegate.adapters.dynamodb.expressions.projections import ProjectionPaths, projection_of
+from tablegate.adapters.dynamodb.expressions.static_checks import FILTER, Placeholders, refuse_paths_into_keys
 from tablegate.adapters.dynamodb.expressions.updates import (
     UpdateFacts,
     facts_of,
@@ -30,17 +31,145 @@ from tablegate.adapters.dynamodb.expressions.updates import (
 )
 from tablegate.adapters.dynamodb.values import composites
 from tablegate.adapters.dynamodb.values.keys import check_given_index_keys
-from tablegate.adapters.dynamodb.values.values import render_values
-from tablegate.adapters.dynamodb.wire.call_context import CallContext
-from tablegate.adapters.dynamodb.wire.errors import Wording
+from tablegate.adapters.dynamodb.values.values import render_values, value_of
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, Wording, validation
+from tablegate.adapters.dynamodb.wire.messages import expression_text
 from tablegate.gateway.model.commands.writes import RETURNS_NOTHING, ReturnedRows, Returns
-from tablegate.gateway.model.expressions.predicates import ALWAYS, Path, Predicate, paths_of
+from tablegate.gateway.model.expressions import updates
+from tablegate.gateway.model.expressions.predicates import (
+    ALWAYS,
+    And,
+    Attribute,
+    Compare,
+    Comparison,
+    Contains,
+    Exists,
+    Literal,
+    Not,
+    Operand,
+    Or,
+    Path,
+    Predicate,
+    StartsWith,
+    paths_of,
+)
 from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.expressions.updates import Action
 from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.model.values.values import Value
+
+# Legacy parameters
+
+
+_COMPARISONS = {comparison.name: comparison for comparison in Comparison}
+
+Test = tuple[str, str, tuple[Value, ...]]
+"""An attribute's name, an operator, and its arguments."""
+
+
+def expected_condition(expected: Mapping[str, Mapping[str, Any]], operator: str | None = None) -> Predicate:
+    """Return the predicate of Expected. `operator`: ConditionalOperator."""
+    return _all_or_any([_expected_test(name, condition) for name, condition in expected.items()], operator)
+
+
+def filter_condition(conditions: Mapping[str, Mapping[str, Any]], operator: str | None = None) -> Predicate:
+    """Return the predicate of QueryFilter or ScanFilter. `operator`: ConditionalOperator."""
+    return _all_or_any([_condition_test(name, condition) for name, condition in conditions.items()], operator)
+
+
+def legacy_key_conditions(conditions: Mapping[str, Mapping[str, Any]]) -> tuple[KeyTest, ...]:
+    """Return the tests of KeyConditions. key_conditions.py makes a range of them."""
+    return tuple([KeyTest(*_condition_test(name, condition)) for name, condition in conditions.items()])
+
+
+def _all_or_any(tests: list[Test], operator: str | None) -> Predicate:
+    parts = tuple([_predicate(*test) for test in tests])
+    if not parts:
+        return ALWAYS
+    if len(parts) == 1:
+        return parts[0]
+    return Or(parts) if operator == "OR" else And(parts)
+
+
+def _predicate(name: str, operator: str, values: tuple[Value, ...]) -> Predicate:
+    path = (name,)
+    attribute: Operand = Attribute(path)
+    match operator:
+        case "NULL":
+            return Not(Exists(path))
+        case "NOT_NULL":
+            return Exists(path)
+        case "CONTAINS":
+            return Contains(attribute, Literal(values[0]))
+        case "NOT_CONTAINS":  # false where there is no attribute (test_update_expected_1_not_contains)
+            return And((Exists(path), Not(Contains(attribute, Literal(values[0])))))
+        case "BEGINS_WITH":
+            return StartsWith(attribute, Literal(values[0]))
+        case "IN":
+            return Or(tuple([Compare(attribute, Comparison.EQ, Literal(value)) for value in values]))
+        case "BETWEEN":
+            lower, upper = values
+            return And(
+                (
+                    Compare(attribute, Comparison.GE, Literal(lower)),
+                    Compare(attribute, Comparison.LE, Literal(upper)),
+                )
+            )
+    return Compare(attribute, _COMPARISONS[operator], Literal(values[0]))
+
+
+def _condition_test(name: str, condition: Mapping[str, Any]) -> Test:
+    values = tuple([value_of(wire) for wire in condition.get("AttributeValueList") or ()])
+    return name, condition["ComparisonOperator"], values
+
+
+def _expected_test(name: str, condition: Mapping[str, Any]) -> Test:
+    """Convert an ExpectedAttributeValue: a comparison, a required value, or a required absence."""
+    operator, single = condition.get("ComparisonOperator"), condition.get("Value")
+    if operator is None:
+        return (name, "NULL", ()) if single is None else (name, "EQ", (value_of(single),))
+    if single is not None:
+        return name, operator, (value_of(single),)
+    return _condition_test(name, condition)
+
+
+# Updates
+
+
+def attribute_updates(attributes: Mapping[str, Mapping[str, Any]]) -> tuple[updates.Action, ...]:
+    """Return the actions of AttributeUpdates.
+
+    ADD appends to lists too, unlike ADD in an UpdateExpression (test_item.py test_update_item_add).
+    """
+    return tuple([_action(name, update) for name, update in attributes.items()])
+
+
+def _action(name: str, update: Mapping[str, Any]) -> updates.Action:
+    path = (name,)
+    wire = update.get("Value")
+    match update.get("Action"):
+        case "DELETE":
+            return updates.Remove(path) if wire is None else updates.Subtract(path, value_of(wire))
+        case "ADD":
+            return updates.Add(path, value_of(wire))
+    return updates.SetTo(path, updates.Literal(value_of(wire)))
+
+
+def update_mismatch() -> ServiceError:
+    """Return the error for a BadOperand of AttributeUpdates."""
+    return validation(expression_text("update-mismatch"))
+
+
+# Projections
+
+
+def attributes_to_get(names: Iterable[str]) -> ProjectionPaths:
+    """Return the projection of AttributesToGet."""
+    return projection_of((name,) for name in names)
+
 
 # Clauses
 
@@ -86,7 +215,7 @@ class ReadClauses:
         if key_tree is not None:
             self._key_tests = key_conditions.key_tests(key_tree, placeholders)
         elif "KeyConditions" in arguments:
-            self._key_tests = legacy.key_conditions(arguments["KeyConditions"])
+            self._key_tests = legacy_key_conditions(arguments["KeyConditions"])
 
     @staticmethod
     def _filter_of(arguments: Input, placeholders: Placeholders) -> tuple[Predicate, str]:
@@ -95,7 +224,7 @@ class ReadClauses:
             return parse_condition(text, placeholders, FILTER), "Filter Expression"
         for name in ("QueryFilter", "ScanFilter"):
             if arguments.get(name):
-                return legacy.filter_condition(arguments[name], arguments.get("ConditionalOperator")), name
+                return filter_condition(arguments[name], arguments.get("ConditionalOperator")), name
         return ALWAYS, ""
 
     def key_range(
@@ -112,7 +241,7 @@ class ReadClauses:
 
         Call `key_range` first. It checks the conditions.
         """
-        return composite_keys.bounds(schema, self._key_tests or ())
+        return key_conditions.composite_bounds(schema, self._key_tests or ())
 
     def tests_sort_key(self, schema: KeySchema) -> bool:
         return len(self._key_tests or ()) > len(schema.partition)
@@ -151,7 +280,7 @@ class ReadClauses:
         if key_names:
             refuse_filter_on_keys(paths_of(self._filter), key_names, self._filter_name)
         schema = table.key_schema
-        return self._filter if schema.is_pair else composite_keys.with_composite(schema, self._filter)
+        return self._filter if schema.is_pair else key_conditions.with_composite(schema, self._filter)
 
     def cut(self, table: Table, row: Row) -> bytes:
         """Return the projected part of a row as JSON."""
@@ -203,13 +332,13 @@ class WriteClauses:
         if text is not None:
             actions = parse_update(text, placeholders)
         elif "AttributeUpdates" in arguments:
-            actions = legacy.attribute_updates(arguments["AttributeUpdates"])
+            actions = attribute_updates(arguments["AttributeUpdates"])
         text = arguments.get("ConditionExpression")
         condition: Predicate = ALWAYS
         if text is not None:
             condition = parse_condition(text, placeholders)
         elif arguments.get("Expected"):
-            condition = legacy.expected_condition(arguments["Expected"], arguments.get("ConditionalOperator"))
+            condition = expected_condition(arguments["Expected"], arguments.get("ConditionalOperator"))
         placeholders.check_all_used()
         self._set(actions, condition)
 
@@ -232,7 +361,7 @@ class WriteClauses:
         if self._document_paths:
             _refuse_paths_into_keys(self._document_paths, table)
         schema = table.key_schema
-        return self._condition if schema.is_pair else composite_keys.with_composite(schema, self._condition)
+        return self._condition if schema.is_pair else key_conditions.with_composite(schema, self._condition)
 
     def actions(self, table: Table) -> tuple[Action, ...]:
         """Return the actions of an update.
@@ -250,7 +379,7 @@ class WriteClauses:
         if facts.document_paths:
             _refuse_paths_into_keys(facts.document_paths, table)
         if is_composite:
-            composite_keys.refuse_as_operand(schema, facts.paths)
+            key_conditions.refuse_composite_operand(schema, facts.paths)
         return actions
 
 
@@ -270,7 +399,7 @@ def _projection(arguments: Input, placeholders: Placeholders) -> projections.Pro
     if text is not None:
         return projections.parse_projection(text, placeholders)
     names = arguments.get("AttributesToGet")
-    return None if names is None else legacy.attributes_to_get(names)
+    return None if names is None else attributes_to_get(names)
 
 
 def _refuse_paths_into_keys(paths: Iterable[Path], table: Table) -> None:

@@ -1,20 +1,24 @@
 """Checks of an expression's text, and substitution of its placeholders. Common to all of DynamoDB's expressions.
 
-Functions, reserved words and limits of texts and paths are checked in the service's order. grammar.py has the
-syntax. conditions.py, key_conditions.py, updates.py and projections.py convert the trees.
+Functions, reserved words and limits of texts and paths are checked in the service's order. syntax.py has the
+grammar. conditions.py, key_conditions.py, updates.py and projections.py convert the trees.
 
 Checks of the text alone (syntax, reserved words, functions, number of operators) run once for each text, and the
 tree is cached. Checks that depend on placeholders run for each request. Both walks are bounded by the 300
 operators and 4,096 bytes of an expression.
+
+Placeholders are the ExpressionAttributeNames and ExpressionAttributeValues of one request. item_rules.py has already
+checked the maps. request_clauses.py assigns them to expressions. The reserved words are those that no expression may use
+as an attribute name (AWS developer guide, "Reserved words in DynamoDB").
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from tablegate.adapters.dynamodb.expressions.nodes import (
+from tablegate.adapters.dynamodb.expressions.syntax import (
     AndNode,
     ArithmeticNode,
     BetweenNode,
@@ -29,13 +33,138 @@ from tablegate.adapters.dynamodb.expressions.nodes import (
     SectionNode,
     ValueNode,
 )
-from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
-from tablegate.adapters.dynamodb.expressions.reserved_words import is_reserved
+from tablegate.adapters.dynamodb.values.values import value_of
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.errors import validation
+from tablegate.adapters.dynamodb.wire.errors import ANY_OPERATION, ServiceError, Wording, validation
 from tablegate.adapters.dynamodb.wire.messages import expression_text
 from tablegate.gateway.model.expressions.predicates import Path
 from tablegate.gateway.model.values.values import NULL, Value
+
+# Reserved words
+
+
+_WORDS = """
+ABORT ABSOLUTE ACTION ADD AFTER AGENT AGGREGATE ALL ALLOCATE ALTER ANALYZE AND ANY ARCHIVE ARE ARRAY AS ASC
+ASCII ASENSITIVE ASSERTION ASYMMETRIC AT ATOMIC ATTACH ATTRIBUTE AUTH AUTHORIZATION AUTHORIZE AUTO AVG BACK
+BACKUP BASE BATCH BEFORE BEGIN BETWEEN BIGINT BINARY BIT BLOB BLOCK BOOLEAN BOTH BREADTH BUCKET BULK BY BYTE
+CALL CALLED CALLING CAPACITY CASCADE CASCADED CASE CAST CATALOG CHAR CHARACTER CHECK CLASS CLOB CLOSE CLUSTER
+CLUSTERED CLUSTERING CLUSTERS COALESCE COLLATE COLLATION COLLECTION COLUMN COLUMNS COMBINE COMMENT COMMIT
+COMPACT COMPILE COMPRESS CONDITION CONFLICT CONNECT CONNECTION CONSISTENCY CONSISTENT CONSTRAINT CONSTRAINTS
+CONSTRUCTOR CONSUMED CONTINUE CONVERT COPY CORRESPONDING COUNT COUNTER CREATE CROSS CUBE CURRENT CURSOR CYCLE
+DATA DATABASE DATE DATETIME DAY DEALLOCATE DEC DECIMAL DECLARE DEFAULT DEFERRABLE DEFERRED DEFINE DEFINED
+DEFINITION DELETE DELIMITED DEPTH DEREF DESC DESCRIBE DESCRIPTOR DETACH DETERMINISTIC DIAGNOSTICS DIRECTORIES
+DISABLE DISCONNECT DISTINCT DISTRIBUTE DO DOMAIN DOUBLE DROP DUMP DURATION DYNAMIC EACH ELEMENT ELSE ELSEIF
+EMPTY ENABLE END EQUAL EQUALS ERROR ESCAPE ESCAPED EVAL EVALUATE EXCEEDED EXCEPT EXCEPTION EXCEPTIONS
+EXCLUSIVE EXEC EXECUTE EXISTS EXIT EXPLAIN EXPLODE EXPORT EXPRESSION EXTENDED EXTERNAL EXTRACT FAIL FALSE
+FAMILY FETCH FIELDS FILE FILTER FILTERING FINAL FINISH FIRST FIXED FLATTERN FLOAT FOR FORCE FOREIGN FORMAT
+FORWARD FOUND FREE FROM FULL FUNCTION FUNCTIONS GENERAL GENERATE GET GLOB GLOBAL GO GOTO GRANT GREATER GROUP
+GROUPING HANDLER HASH HAVE HAVING HEAP HIDDEN HOLD HOUR IDENTIFIED IDENTITY IF IGNORE IMMEDIATE IMPORT IN
+INCLUDING INCLUSIVE INCREMENT INCREMENTAL INDEX INDEXED INDEXES INDICATOR INFINITE INITIALLY INLINE INNER
+INNTER INOUT INPUT INSENSITIVE INSERT INSTEAD INT INTEGER INTERSECT INTERVAL INTO INVALIDATE IS ISOLATION ITEM
+ITEMS ITERATE JOIN KEY KEYS LAG LANGUAGE LARGE LAST LATERAL LEAD LEADING LEAVE LEFT LENGTH LESS LEVEL LIKE
+LIMIT LIMITED LINES LIST LOAD LOCAL LOCALTIME LOCALTIMESTAMP LOCATION LOCATOR LOCK LOCKS LOG LOGED LONG LOOP
+LOWER MAP MATCH MATERIALIZED MAX MAXLEN MEMBER MERGE METHOD METRICS MIN MINUS MINUTE MISSING MOD MODE MODIFIES
+MODIFY MODULE MONTH MULTI MULTISET NAME NAMES NATIONAL NATURAL NCHAR NCLOB NEW NEXT NO NONE NOT NULL NULLIF
+NUMBER NUMERIC OBJECT OF OFFLINE OFFSET OLD ON ONLINE ONLY OPAQUE OPEN OPERATOR OPTION OR ORDER ORDINALITY
+OTHER OTHERS OUT OUTER OUTPUT OVER OVERLAPS OVERRIDE OWNER PAD PARALLEL PARAMETER PARAMETERS PARTIAL PARTITION
+PARTITIONED PARTITIONS PATH PERCENT PERCENTILE PERMISSION PERMISSIONS PIPE PIPELINED PLAN POOL POSITION
+PRECISION PREPARE PRESERVE PRIMARY PRIOR PRIVATE PRIVILEGES PROCEDURE PROCESSED PROJECT PROJECTION PROPERTY
+PROVISIONING PUBLIC PUT QUERY QUIT QUORUM RAISE RANDOM RANGE RANK RAW READ READS REAL REBUILD RECORD RECURSIVE
+REDUCE REF REFERENCE REFERENCES REFERENCING REGEXP REGION REINDEX RELATIVE RELEASE REMAINDER RENAME REPEAT
+REPLACE REQUEST RESET RESIGNAL RESOURCE RESPONSE RESTORE RESTRICT RESULT RETURN RETURNING RETURNS REVERSE
+REVOKE RIGHT ROLE ROLES ROLLBACK ROLLUP ROUTINE ROW ROWS RULE RULES SAMPLE SATISFIES SAVE SAVEPOINT SCAN
+SCHEMA SCOPE SCROLL SEARCH SECOND SECTION SEGMENT SEGMENTS SELECT SELF SEMI SENSITIVE SEPARATE SEQUENCE
+SERIALIZABLE SESSION SET SETS SHARD SHARE SHARED SHORT SHOW SIGNAL SIMILAR SIZE SKEWED SMALLINT SNAPSHOT SOME
+SOURCE SPACE SPACES SPARSE SPECIFIC SPECIFICTYPE SPLIT SQL SQLCODE SQLERROR SQLEXCEPTION SQLSTATE SQLWARNING
+START STATE STATIC STATUS STORAGE STORE STORED STREAM STRING STRUCT STYLE SUB SUBMULTISET SUBPARTITION
+SUBSTRING SUBTYPE SUM SUPER SYMMETRIC SYNONYM SYSTEM TABLE TABLESAMPLE TEMP TEMPORARY TERMINATED TEXT THAN
+THEN THROUGHPUT TIME TIMESTAMP TIMEZONE TINYINT TO TOKEN TOTAL TOUCH TRAILING TRANSACTION TRANSFORM TRANSLATE
+TRANSLATION TREAT TRIGGER TRIM TRUE TRUNCATE TTL TUPLE TYPE UNDER UNDO UNION UNIQUE UNIT UNKNOWN UNLOGGED
+UNNEST UNPROCESSED UNSIGNED UNTIL UPDATE UPPER URL USAGE USE USER USERS USING UUID VACUUM VALUE VALUED VALUES
+VARCHAR VARIABLE VARIANCE VARINT VARYING VIEW VIEWS VIRTUAL VOID WAIT WHEN WHENEVER WHERE WHILE WINDOW WITH
+WITHIN WITHOUT WORK WRAPPED WRITE YEAR ZONE
+"""
+
+RESERVED_WORDS = frozenset(_WORDS.split())
+
+
+def is_reserved(name: str) -> bool:
+    """True if an attribute name needs a placeholder. Case does not matter."""
+    return name.upper() in RESERVED_WORDS
+
+
+# Placeholders
+
+
+class Placeholders:
+    """The placeholders of one request. `values`: wire AttributeValues. `wording`: of all errors of its expressions."""
+
+    __slots__ = ("_names", "_parsed_values", "_unused_names", "_unused_values", "_values", "wording")
+
+    def __init__(
+        self,
+        names: Mapping[str, str] | None = None,
+        values: Mapping[str, Any] | None = None,
+        wording: Wording = ANY_OPERATION,
+    ) -> None:
+        self.wording = wording
+        self._names = names or {}
+        self._values = values or {}
+        self._parsed_values: dict[str, Value] = {}
+        self._unused_names = set(self._names)
+        self._unused_values = set(self._values)
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any], wording: Wording) -> Placeholders:
+        """Return the placeholders in a request, or in a member of one."""
+        return cls(
+            arguments.get("ExpressionAttributeNames"), arguments.get("ExpressionAttributeValues"), wording
+        )
+
+    def name(self, placeholder: str) -> str | None:
+        """Return the attribute name for a placeholder. None if it is not defined."""
+        self._unused_names.discard(placeholder)
+        return self._names.get(placeholder)
+
+    def value(self, placeholder: str) -> Value | None:
+        """Return the value for a placeholder. None if it is not defined.
+
+        It is one object, however often expressions name the placeholder.
+        """
+        value = self._parsed_values.get(placeholder)
+        if value is None:
+            self._unused_values.discard(placeholder)
+            wire = self._values.get(placeholder)
+            if wire is not None:
+                value = self._parsed_values[placeholder] = value_of(wire)
+        return value
+
+    def check_all_used(self) -> None:
+        """Raise ServiceError if no expression used a placeholder.
+
+        Call after all expressions of the request are parsed.
+        """
+        if self._unused_names:
+            keys = ", ".join(key for key in self._names if key in self._unused_names)
+            raise self.error("names-unused", keys=keys)
+        if self._unused_values:
+            keys = ", ".join(key for key in self._values if key in self._unused_values)
+            raise self.error("values-unused", keys=keys)
+
+    def error(self, rule: str, expression: str = "", **facts: object) -> ServiceError:
+        """Return the error of a rule with the frame of the operation.
+
+        `expression`: its parameter, such as `UpdateExpression`.
+        """
+        prefix = f"Invalid {expression}: " if expression else ""
+        if rule == "size" and (self.wording.operation, expression) == (
+            "TransactWriteItems",
+            "UpdateExpression",
+        ):
+            rule = "size-of-transacted-update"
+        text = prefix + expression_text(rule, **facts)
+        return validation(self.wording.framed_expression(text))
+
 
 # Checks
 
@@ -145,9 +274,9 @@ def _checked_tree(tree_of: Callable[[str], _Tree], text: str, kind: str, placeho
 @lru_cache(maxsize=512)
 def _condition_tree(text: str) -> ConditionNode:
     # The parser is loaded for the first text (docs/architecture.md section 11).
-    from tablegate.adapters.dynamodb.expressions import grammar
+    from tablegate.adapters.dynamodb.expressions import syntax
 
-    tree: ConditionNode = grammar.parse("condition", text)
+    tree: ConditionNode = syntax.parse("condition", text)
     nodes = list(_walk(tree, as_condition=True))
     _check_operators(node for node, _ in nodes)
     _check_functions(nodes, _misuse_in_condition)
@@ -157,9 +286,9 @@ def _condition_tree(text: str) -> ConditionNode:
 
 @lru_cache(maxsize=512)
 def _update_tree(text: str) -> tuple[SectionNode, ...]:
-    from tablegate.adapters.dynamodb.expressions import grammar
+    from tablegate.adapters.dynamodb.expressions import syntax
 
-    sections: tuple[SectionNode, ...] = grammar.parse("update", text)
+    sections: tuple[SectionNode, ...] = syntax.parse("update", text)
     nodes = [
         node_and_flag
         for section in sections
@@ -181,9 +310,9 @@ def _update_tree(text: str) -> tuple[SectionNode, ...]:
 
 @lru_cache(maxsize=512)
 def _projection_tree(text: str) -> tuple[PathNode, ...]:
-    from tablegate.adapters.dynamodb.expressions import grammar
+    from tablegate.adapters.dynamodb.expressions import syntax
 
-    paths: tuple[PathNode, ...] = grammar.parse("projection", text)
+    paths: tuple[PathNode, ...] = syntax.parse("projection", text)
     _check_names(paths)
     return paths
 

@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, assert_never
 
-from tablegate.adapters.dynamodb.expressions.nodes import (
+from tablegate.adapters.dynamodb.expressions.projections import PathConflicts, path_text
+from tablegate.adapters.dynamodb.expressions.static_checks import (
+    UPDATE,
+    PlaceholderReader,
+    Placeholders,
+    update_tree,
+)
+from tablegate.adapters.dynamodb.expressions.syntax import (
     ArithmeticNode,
     CallNode,
     ChangeNode,
@@ -20,9 +27,6 @@ from tablegate.adapters.dynamodb.expressions.nodes import (
     SetNode,
     ValueNode,
 )
-from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
-from tablegate.adapters.dynamodb.expressions.projections import PathConflicts, path_text
-from tablegate.adapters.dynamodb.expressions.static_checks import UPDATE, PlaceholderReader, update_tree
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import type_name

@@ -7,7 +7,8 @@ from typing import Any
 
 import orjson
 
-from tablegate.adapters.dynamodb.capacity import consumed_capacity
+from tablegate.adapters.dynamodb.call import Answer, CallContext, find_table
+from tablegate.adapters.dynamodb.capacity import capacity
 from tablegate.adapters.dynamodb.capacity.capacity import READ, WRITE
 from tablegate.adapters.dynamodb.capacity.key_counters import KEY_COUNTERS
 from tablegate.adapters.dynamodb.expressions.request_clauses import ReadClauses
@@ -15,9 +16,8 @@ from tablegate.adapters.dynamodb.operations.items import delete_write, put_write
 from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
 from tablegate.adapters.dynamodb.values import keys
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, find_table
+from tablegate.adapters.dynamodb.wire.arns import bare_name, table_arn
 from tablegate.adapters.dynamodb.wire.errors import validation
-from tablegate.adapters.dynamodb.wire.resources import bare_name, table_arn
 from tablegate.gateway import request_context
 from tablegate.gateway.coroutines import all_of
 from tablegate.gateway.model.commands.command import Command, R
@@ -70,7 +70,7 @@ async def batch_get_item(call: CallContext) -> Answer:
     return {
         "Responses": responses,
         "UnprocessedKeys": unprocessed,
-        **consumed_capacity.batch_read(call, read),
+        **capacity.batch_read(call, read),
     }
 
 
@@ -130,7 +130,7 @@ async def batch_write_item(call: CallContext) -> Answer:
             raise answer
     if not outcomes:
         raise next(answer for answer in answers if isinstance(answer, GatewayError))
-    return {"UnprocessedItems": unprocessed, **consumed_capacity.batch_write(call, outcomes)}
+    return {"UnprocessedItems": unprocessed, **capacity.batch_write(call, outcomes)}
 
 
 def _writes(table: Table, members: list[dict[str, Any]]) -> Iterator[Write]:

@@ -1,4 +1,5 @@
-"""Single items: GetItem, PutItem, UpdateItem, DeleteItem.
+"""Single items: GetItem, PutItem, UpdateItem, DeleteItem. And the limits of updates: the size of an update expression, and
+the size and depth of the updated item.
 
 As in the service, input errors that need no table come first: expressions are parsed before the table is looked up, and
 keys are checked against its schema afterwards.
@@ -12,24 +13,83 @@ from typing import Any
 
 import orjson
 
-from tablegate.adapters.dynamodb.capacity import consumed_capacity
+from tablegate.adapters.dynamodb.call import Answer, CallContext, find_table
+from tablegate.adapters.dynamodb.capacity import capacity
 from tablegate.adapters.dynamodb.capacity.key_counters import KEY_COUNTERS
-from tablegate.adapters.dynamodb.expressions import legacy
+from tablegate.adapters.dynamodb.expressions import request_clauses
 from tablegate.adapters.dynamodb.expressions.projections import updated_parts
 from tablegate.adapters.dynamodb.expressions.request_clauses import ReadClauses, WriteClauses
-from tablegate.adapters.dynamodb.operations.update_rules import check_statement_size, check_updated
+from tablegate.adapters.dynamodb.expressions.updates import UpdateFacts, statement_bytes
 from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
 from tablegate.adapters.dynamodb.tables.table_extensions import EXTENSIONS
 from tablegate.adapters.dynamodb.values import composites, keys
-from tablegate.adapters.dynamodb.values.values import ParsedItem, keep_kinds, render_values, view
-from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, find_table
-from tablegate.adapters.dynamodb.wire.errors import ServiceError, condition_failed
+from tablegate.adapters.dynamodb.values.values import (
+    ParsedItem,
+    is_too_large,
+    keep_kinds,
+    render_values,
+    view,
+)
+from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, condition_failed, validation
 from tablegate.gateway.model.commands.row_commands import Get, WriteGroup, WriteOutcome
 from tablegate.gateway.model.commands.writes import RETURNS_NOTHING, CheckOnly, Edit, Remove, Replace, Write
-from tablegate.gateway.model.errors import BadOperand, ConditionFailed
+from tablegate.gateway.model.errors import BadOperand, ConditionFailed, RowRuleViolated
 from tablegate.gateway.model.expressions.predicates import ALWAYS
+from tablegate.gateway.model.expressions.updates import Action
 from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value
+
+# Limits of updates
+
+
+def check_statement_size(facts: UpdateFacts, actions: tuple[Action, ...]) -> None:
+    """Check that an UpdateExpression writes no more than an item may hold. Raises ServiceError."""
+    if is_too_large(statement_bytes(facts, actions)):
+        raise validation(messages.bare("update-size"))
+
+
+def check_updated(table: Table, may_nest: tuple[str, ...], _old: Row | None, new: Contents) -> Contents:
+    """Check the updated item: its size, the depth of the attributes `may_nest`, its index keys, and the rules of
+    capabilities.
+
+    Indexes check the whole item, because attributes that are not updated may be older than an index. Raises
+    RowRuleViolated, BadKey.
+    """
+    if is_too_large(new.size_bytes):
+        raise RowRuleViolated("update-size")
+    for name in may_nest:
+        value = new.value(name)
+        if value is not None and value.kind in _DOCUMENTS and _depth(value) > limits.NESTING_LEVELS:
+            raise RowRuleViolated("nesting")
+    if table.indexes:
+        keys.check_updated_index_keys(table, new)
+    if table.other_indexes:
+        for extension in EXTENSIONS:
+            extension.check_item(table, new, True)
+    return new
+
+
+_DOCUMENTS = frozenset({Kind.MAP, Kind.LIST})
+
+
+def _depth(value: Value) -> int:
+    """Return the number of levels of a value: 1 for a scalar, one more for each document around it.
+
+    Counting stops just past the limit.
+    """
+    level, values = 0, [value]
+    while values and level <= limits.NESTING_LEVELS:
+        level += 1
+        values = [
+            member
+            for holder in values
+            if holder.kind in (Kind.MAP, Kind.LIST)
+            for member in (holder.data.values() if holder.kind is Kind.MAP else holder.data)
+        ]
+    return level
+
 
 # Operations
 
@@ -44,7 +104,7 @@ async def get_item(call: CallContext) -> Answer:
     may_be_old = not call.input.get("ConsistentRead")
     get = Get(table, key.position, may_be_old=may_be_old, visible_attributes=clauses.projection)
     row = await get
-    blocks = consumed_capacity.item_read(call, row)
+    blocks = capacity.item_read(call, row)
     if table.properties.get(INSIGHTS):
         for counter in KEY_COUNTERS:
             counter.count_read(get)
@@ -137,9 +197,9 @@ async def run_write(call: CallContext, write: Write) -> dict[str, Any]:
         raise failed_condition(call.input, write.table, error) from None
     except BadOperand:
         if "AttributeUpdates" in call.input:
-            raise legacy.update_mismatch() from None
+            raise request_clauses.update_mismatch() from None
         raise
-    blocks = consumed_capacity.item_write(call, write, outcome)
+    blocks = capacity.item_write(call, write, outcome)
     if write.table.properties.get(INSIGHTS):
         for counter in KEY_COUNTERS:
             counter.count_write(write, outcome)
@@ -151,7 +211,7 @@ def failed_condition(arguments: Mapping[str, Any], table: Table, error: Conditio
 
     `arguments`: the request, or the member of a batch or transaction.
     """
-    consumed_capacity.failed_write(table, error.row)
+    capacity.failed_write(table, error.row)
     if arguments.get("ReturnValuesOnConditionCheckFailure") != "ALL_OLD" or error.row is None:
         return condition_failed()
     return condition_failed(composites.render(table.key_schema, error.row))

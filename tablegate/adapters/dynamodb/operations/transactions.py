@@ -11,7 +11,8 @@ from typing import Any
 
 import orjson
 
-from tablegate.adapters.dynamodb.capacity import consumed_capacity
+from tablegate.adapters.dynamodb.call import Answer, CallContext, find_table
+from tablegate.adapters.dynamodb.capacity import capacity
 from tablegate.adapters.dynamodb.capacity.key_counters import KEY_COUNTERS
 from tablegate.adapters.dynamodb.expressions.request_clauses import ReadClauses, WriteClauses
 from tablegate.adapters.dynamodb.operations.items import (
@@ -24,7 +25,6 @@ from tablegate.adapters.dynamodb.operations.items import (
 from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
 from tablegate.adapters.dynamodb.values import keys
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, find_table
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, cancelled, validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.gateway.model.commands import row_commands
@@ -79,8 +79,8 @@ async def transact_write_items(call: CallContext) -> Answer:
                 for counter in KEY_COUNTERS:
                     counter.count_write(write, outcome)
     if isinstance(outcomes, row_commands.ReplayedOutcome):
-        return consumed_capacity.transaction_replay(call, names, outcomes)
-    return consumed_capacity.transaction_write(call, list(zip(names, writes, outcomes, strict=True)))
+        return capacity.transaction_replay(call, names, outcomes)
+    return capacity.transaction_write(call, list(zip(names, writes, outcomes, strict=True)))
 
 
 async def transact_get_items(call: CallContext) -> Answer:
@@ -115,7 +115,7 @@ async def transact_get_items(call: CallContext) -> Answer:
                 counter.count_read(get)
     responses = [_response(get, row, clause) for get, row, clause in zip(gets, rows, clauses, strict=True)]
     names = [member["TableName"] for member in members]
-    return {"Responses": responses, **consumed_capacity.transaction_read(call, names, rows)}
+    return {"Responses": responses, **capacity.transaction_read(call, names, rows)}
 
 
 def _response(get: row_commands.Get, row: Row | None, clause: ReadClauses) -> Answer:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tablegate.adapters.dynamodb.tables import encryption, table_class
+from tablegate.adapters.dynamodb.tables import table_settings
 from tablegate.adapters.dynamodb.tables.properties import (
     ON_DEMAND,
     PROVISIONED,
@@ -25,7 +25,7 @@ from tablegate.adapters.dynamodb.tables.table_extensions import (
     index_properties,
     table_properties,
 )
-from tablegate.adapters.dynamodb.wire.resources import index_arn, stable_uuid, stream_arn, table_arn
+from tablegate.adapters.dynamodb.wire.arns import index_arn, stable_uuid, stream_arn, table_arn
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.model.commands.table_commands import NewIndex, TableStatistics
 from tablegate.gateway.model.tables.indexes import Index, IndexProjection
@@ -102,9 +102,9 @@ def describe(table: Table, statistics: TableStatistics | None, caller: Caller, n
                 describe_index(table, index, known_statistics, caller, now_ms) for index in indexes
             ]
     description |= _stream(table, caller)
-    description |= encryption.description(properties, now_ms)
+    description |= table_settings.encryption_description(properties, now_ms)
     is_changing = state is State.UPDATING and (properties.change or {}).get("kind") == "class"
-    description |= table_class.summary(properties, is_changing)
+    description |= table_settings.table_class_summary(properties, is_changing)
     description["DeletionProtectionEnabled"] = properties.deletion_protection
     if properties.on_demand:
         description["OnDemandThroughput"] = dict(properties.on_demand)

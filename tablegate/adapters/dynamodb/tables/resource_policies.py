@@ -4,7 +4,7 @@ The table's properties hold the policies of a table and its streams. They apply 
 (model/authorization/authorizations.py). Behaviour and texts: ack-api-quirks, measured in October 2026 (findings 205 to
 214, 351 to 356), and moto's tests that are verified against the service
 (tests/test_dynamodb/test_dynamodb_resource_policies.py). Shapes: botocore 1.44.5. Documents:
-validation/rules/policy_documents.py.
+validation/resource_rules.py.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from tablegate.adapters.dynamodb import DIALECT
+from tablegate.adapters.dynamodb.call import Answer, CallContext
 from tablegate.adapters.dynamodb.tables.properties import is_being_filled
-from tablegate.adapters.dynamodb.validation.rules import policy_documents
+from tablegate.adapters.dynamodb.validation import resource_rules
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
+from tablegate.adapters.dynamodb.wire.arns import partition_of
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.adapters.dynamodb.wire.resources import partition_of
 from tablegate.gateway.model.authorization import authorizations
 from tablegate.gateway.model.authorization.accesses import Access
 from tablegate.gateway.model.authorization.conditions import POSSIBLE, ConditionKey
@@ -88,7 +88,7 @@ async def get_resource_policy(call: CallContext) -> Answer:
     policy = _policies(table).get(label, {})
     if "text" not in policy:
         raise _not_found(call.input["ResourceArn"])
-    return {"Policy": policy_documents.with_version(policy["text"]), "RevisionId": policy["revision"]}
+    return {"Policy": resource_rules.with_version(policy["text"]), "RevisionId": policy["revision"]}
 
 
 async def delete_resource_policy(call: CallContext) -> Answer:
@@ -210,7 +210,7 @@ def _identity(call: CallContext) -> authorizations.CallerIdentity:
 
 def _read(call: CallContext, policy: str, path: str) -> tuple[str, authorizations.ResourceDecision]:
     """Return the canonical form of a policy and its decision on the caller. Raises ServiceError."""
-    text = policy_documents.canonical(policy, path, partition_of(call.caller.region))
+    text = resource_rules.canonical_document(policy, path, partition_of(call.caller.region))
     try:
         return text, read_resource_policy(text, _identity(call))
     except ValueError as error:

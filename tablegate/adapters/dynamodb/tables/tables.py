@@ -1,4 +1,5 @@
-"""The control plane of tables: CreateTable, DescribeTable, ListTables, UpdateTable, DeleteTable.
+"""The control plane of tables: CreateTable, DescribeTable, ListTables, UpdateTable, DeleteTable. And the operations on the
+account and the service: DescribeLimits, DescribeEndpoints.
 
 Each handler awaits commands and describes the outcome. Descriptors are read from the store, not from the cache, so that
 a description shows the latest change.
@@ -11,14 +12,13 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tablegate.adapters.dynamodb import DIALECT
+from tablegate.adapters.dynamodb.call import Answer, CallContext, own_name
 from tablegate.adapters.dynamodb.tables import (
     billing,
-    encryption,
     indexes,
     resource_policies,
     running_changes,
-    stream_specifications,
-    table_class,
+    table_settings,
     tags,
 )
 from tablegate.adapters.dynamodb.tables.descriptions import describe
@@ -30,7 +30,6 @@ from tablegate.adapters.dynamodb.tables.properties import (
 )
 from tablegate.adapters.dynamodb.tables.table_extensions import EXTENSIONS
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, own_name
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.coroutines import all_of
 from tablegate.gateway.model.commands import table_commands
@@ -38,6 +37,29 @@ from tablegate.gateway.model.commands.command import Command, R
 from tablegate.gateway.model.errors import TableBusy, TableExists, TableMissing
 from tablegate.gateway.model.tables.indexes import BaseIndex
 from tablegate.gateway.model.tables.tables import Rules, State, Table
+
+# Account and service
+
+
+_ENDPOINT_MINUTES = 1440
+
+
+async def describe_limits(call: CallContext) -> Answer:
+    """DescribeLimits: the service's default quotas."""
+    return {
+        "AccountMaxReadCapacityUnits": limits.ACCOUNT_READ_UNITS,
+        "AccountMaxWriteCapacityUnits": limits.ACCOUNT_WRITE_UNITS,
+        "TableMaxReadCapacityUnits": limits.TABLE_READ_UNITS,
+        "TableMaxWriteCapacityUnits": limits.TABLE_WRITE_UNITS,
+    }
+
+
+async def describe_endpoints(call: CallContext) -> Answer:
+    """DescribeEndpoints: the only endpoint, by the host name in the request."""
+    return {
+        "Endpoints": [{"Address": call.headers.get("host", ""), "CachePeriodInMinutes": _ENDPOINT_MINUTES}]
+    }
+
 
 # Tables
 
@@ -94,7 +116,7 @@ def new_table(call: CallContext) -> table_commands.CreateTable:
         own_name(call, arguments["TableName"]),
         indexes.key_schema(arguments["KeySchema"], types),
         _new_indexes(arguments),
-        Rules(stream=stream_specifications.of_new_table(arguments.get("StreamSpecification"), now_ms)),
+        Rules(stream=table_settings.stream_of_new_table(arguments.get("StreamSpecification"), now_ms)),
         {
             **_new_properties(call, now_ms).document(),
             **resource_policies.of_new_table(call, own_name(call, arguments["TableName"])),
@@ -119,7 +141,7 @@ def _new_properties(call: CallContext, now_ms: int) -> TableProperties:
         billing.of_new_table(arguments, now_ms),
         table_class=arguments.get("TableClass"),
         deletion_protection=arguments.get("DeletionProtectionEnabled", False),
-        encryption_key=encryption.key_of(call, arguments.get("SSESpecification", {})),
+        encryption_key=table_settings.encryption_key_of(call, arguments.get("SSESpecification", {})),
         replication_mode=_replication_mode(arguments, "ENABLED_WITH_OVERRIDES"),
         tags=tags.new_tags(arguments.get("Tags", ())),
     )
@@ -250,7 +272,7 @@ def _update_of(call: CallContext, table: Table) -> _TableUpdate:
     }
     if table.rules.replication is not None:  # TABLE-263
         is_slow["DeletionProtectionEnabled"] = properties.deletion_protection != current.deletion_protection
-    rules = stream_specifications.altered_rules(table, arguments.get("StreamSpecification"), now_ms)
+    rules = table_settings.with_stream(table, arguments.get("StreamSpecification"), now_ms)
     return _TableUpdate(properties, rules, added, added_others, dropped, index_properties, is_slow)
 
 
@@ -299,10 +321,10 @@ def _with_settings(
     )
     if "TableClass" in arguments and not is_updating:
         delay_ms = round(call.gateway.settings.table_creation_delay * 1000)
-        properties = table_class.with_class(
+        properties = table_settings.with_table_class(
             properties, arguments["TableClass"], call.gateway.now_ms(), delay_ms
         )
-    return encryption.with_encryption(call, properties) if "SSESpecification" in arguments else properties
+    return table_settings.with_encryption(call, properties) if "SSESpecification" in arguments else properties
 
 
 NOT_MEANWHILE = frozenset(
@@ -356,7 +378,7 @@ async def delete_table(call: CallContext) -> Answer:
         raise running_changes.in_use(
             "Cannot delete table while indexes are being created, updated, or deleted."
         )
-    if encryption.is_changing(TableProperties.of(table), now_ms):
+    if table_settings.is_encryption_changing(TableProperties.of(table), now_ms):
         raise running_changes.refusal(table.name, None, call.input, call.operation)
     statistics = await table_commands.CountRows(table)
     dropped_table = await unless_changing(call, table, table_commands.DropTable(table))

@@ -12,11 +12,11 @@ from dataclasses import replace
 from typing import Any
 
 from tablegate.adapters.dynamodb import DIALECT
+from tablegate.adapters.dynamodb.call import Answer, CallContext, check_place
 from tablegate.adapters.dynamodb.tables.properties import TableProperties
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, check_place
+from tablegate.adapters.dynamodb.wire.arns import tagged_table
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.adapters.dynamodb.wire.resources import tagged_table
 from tablegate.gateway.model.commands.stream_commands import FindStream
 from tablegate.gateway.model.commands.table_commands import AlterTable, FindTable
 from tablegate.gateway.model.errors import StreamMissing, TableMissing

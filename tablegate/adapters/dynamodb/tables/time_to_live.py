@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tablegate.adapters.dynamodb import DIALECT
+from tablegate.adapters.dynamodb.call import Answer, CallContext
 from tablegate.adapters.dynamodb.tables import running_changes
 from tablegate.adapters.dynamodb.tables.properties import TableProperties
 from tablegate.adapters.dynamodb.tables.tables import find_table
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.model.commands.table_commands import AlterTable
 from tablegate.gateway.model.errors import TableMissing

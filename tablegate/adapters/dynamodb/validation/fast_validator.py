@@ -16,10 +16,9 @@ from functools import lru_cache, partial
 from typing import Any
 
 from tablegate.adapters.dynamodb.validation import full_validator
-from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
-from tablegate.adapters.dynamodb.validation.schemas.schema_parts import NAME_OR_ARN
-from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
+from tablegate.adapters.dynamodb.validation.shapes import (
     ITEM,
+    NAME_OR_ARN,
     WIDTHS,
     AttributeValue,
     Boolean,
@@ -33,7 +32,7 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
 )
 from tablegate.adapters.dynamodb.values import scalars, values
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.adapters.dynamodb.wire.errors import RuleContext, ServiceError
 
 _CACHED_TEXTS = 1024
 _CACHED_CHARACTERS = 2048  # maximum length of a cached text: ARNs are not longer

@@ -3,7 +3,7 @@
 A DynamoDB client sees a HASH and one RANGE attribute. The RANGE attribute is a text named after the sort columns
 ("c2/c3/c4"). The columns themselves are shown too.
 
-This module handles the attribute in keys and items, expressions/composite_keys.py in conditions and queries. All
+This module handles the attribute in keys and items, expressions/key_conditions.py in conditions and queries. All
 dialects share its spelling (gateway/model/values/composites.py). A table with a pair of key columns
 (`KeySchema.is_pair`) has none.
 """

@@ -390,3 +390,13 @@ def _text_of(violation: ConstraintViolation, new_members: frozenset[str]) -> str
 def _old_text(violation: ConstraintViolation) -> str:
     value = "null" if violation.value is None else f"'{violation.value}'"
     return f"Value {value} at '{violation.camel_path}' failed to satisfy constraint: {violation.constraint}"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleContext(Wording):
+    """The wording of an operation.
+
+    `good`: True if the fast validator has already checked the attribute values of maps.
+    """
+
+    good: bool = False

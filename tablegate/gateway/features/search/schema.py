@@ -44,7 +44,7 @@ class SearchField:
     - `is_virtual`: the values are converted from another type (documents.py), and the field is only searched.
     - `date_formats`: the accepted formats of a DATE (dates.py).
     - `ancestors`: the names of the NESTED fields around it, the outermost first.
-    - `dimensions`, `metric`: of a VECTOR. The metric is a value of Metric (values/vectors.py).
+    - `dimensions`, `metric`: of a VECTOR. The metric is a value of Metric (features/vectors/vector_rules.py).
     - `fields`: the fields of a NESTED field.
     """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablegate.adapters.dynamodb.capacity import capacity, consumed_capacity
+from tablegate.adapters.dynamodb.capacity import capacity
 from tablegate.adapters.dynamodb.capacity.capacity import READ, WRITE, RequestConsumption, TableConsumption
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.model.commands.row_commands import WriteOutcome
@@ -172,9 +172,9 @@ def test_a_page_of_an_index_is_charged_to_its_arm() -> None:
 
 def test_a_failed_condition_is_metered_by_the_item_it_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[str, str, str, float]] = []
-    monkeypatch.setattr(consumed_capacity, "meter", lambda *counted: told.append(counted))
-    consumed_capacity.failed_write(table(), row(x="x" * 2000))
-    consumed_capacity.failed_write(table(), None)
+    monkeypatch.setattr(capacity, "meter", lambda *counted: told.append(counted))
+    capacity.failed_write(table(), row(x="x" * 2000))
+    capacity.failed_write(table(), None)
     assert told == [("orders", "", "write", 2.0), ("orders", "", "write", 1.0)]
 
 

@@ -17,15 +17,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablegate.adapters.dynamodb.expressions.conditions import parse_condition, refuse_filter_on_keys
-from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
 from tablegate.adapters.dynamodb.expressions.projections import (
     ProjectionPaths,
     parse_projection,
     project,
     updated_parts,
 )
-from tablegate.adapters.dynamodb.expressions.reserved_words import RESERVED_WORDS, is_reserved
-from tablegate.adapters.dynamodb.expressions.static_checks import FILTER, refuse_paths_into_keys
+from tablegate.adapters.dynamodb.expressions.static_checks import (
+    FILTER,
+    RESERVED_WORDS,
+    Placeholders,
+    is_reserved,
+    refuse_paths_into_keys,
+)
 from tablegate.adapters.dynamodb.expressions.updates import (
     creates_item,
     operand_paths,

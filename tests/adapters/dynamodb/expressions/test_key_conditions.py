@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablegate.adapters.dynamodb.expressions import legacy
+from tablegate.adapters.dynamodb.expressions import request_clauses
 from tablegate.adapters.dynamodb.expressions.key_conditions import (
     KeyTest,
     key_range,
     key_tests,
     parse_key_condition,
 )
-from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
+from tablegate.adapters.dynamodb.expressions.static_checks import Placeholders
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, Wording
 from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
@@ -412,15 +412,15 @@ def test_key_conditions_become_the_same_tests() -> None:
         "p": {"ComparisonOperator": "EQ", "AttributeValueList": [{"S": "p"}]},
         "s": {"ComparisonOperator": "BETWEEN", "AttributeValueList": [{"S": "s"}, {"S": "t"}]},
     }
-    assert legacy.key_conditions(conditions) == parsed("p = :p and s between :s and :t")
+    assert request_clauses.legacy_key_conditions(conditions) == parsed("p = :p and s between :s and :t")
     conditions["s"] = {"ComparisonOperator": "BEGINS_WITH", "AttributeValueList": [{"S": "s"}]}
-    assert legacy.key_conditions(conditions) == parsed("p = :p and begins_with(s, :s)")
+    assert request_clauses.legacy_key_conditions(conditions) == parsed("p = :p and begins_with(s, :s)")
 
 
 @pytest.mark.parametrize("operator", ["NE", "IN", "CONTAINS", "NOT_CONTAINS", "NULL", "NOT_NULL"])
 def test_operators_that_no_index_answers(operator: str) -> None:
     values = [] if "NULL" in operator else [{"S": "s"}]
-    tests = legacy.key_conditions(
+    tests = request_clauses.legacy_key_conditions(
         {
             "p": {"ComparisonOperator": "EQ", "AttributeValueList": [{"S": "p"}]},
             "s": {"ComparisonOperator": operator, "AttributeValueList": values},

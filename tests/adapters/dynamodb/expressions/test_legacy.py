@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tablegate.adapters.dynamodb.expressions import legacy
-from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
+from tablegate.adapters.dynamodb.expressions import request_clauses
 from tablegate.adapters.dynamodb.expressions.projections import parse_projection, project
+from tablegate.adapters.dynamodb.expressions.static_checks import Placeholders
 from tablegate.adapters.dynamodb.expressions.updates import creates_item
 from tablegate.gateway.model.errors import BadOperand
 from tablegate.gateway.model.expressions.evaluation import matches
@@ -56,8 +56,8 @@ def meets(name: str, operator: str, *values: Wire) -> bool:
     condition: Wire = {"ComparisonOperator": operator}
     if values:
         condition["AttributeValueList"] = list(values)
-    as_filter = matches(legacy.filter_condition({name: condition}), ROW)
-    assert matches(legacy.expected_condition({name: condition}), ROW) is as_filter
+    as_filter = matches(request_clauses.filter_condition({name: condition}), ROW)
+    assert matches(request_clauses.expected_condition({name: condition}), ROW) is as_filter
     return as_filter
 
 
@@ -146,14 +146,14 @@ def test_operators(name: str, operator: str, values: list[Wire], expected: bool)
     ],
 )
 def test_forms_of_an_expectation(condition: Wire, expected: bool) -> None:
-    assert matches(legacy.expected_condition({"s": condition}), ROW) is expected
+    assert matches(request_clauses.expected_condition({"s": condition}), ROW) is expected
 
 
 def test_nothing_may_be_expected_of_a_new_item() -> None:
-    predicate = legacy.expected_condition({"p": {"Exists": False}})
+    predicate = request_clauses.expected_condition({"p": {"Exists": False}})
     assert predicate == Not(Exists(("p",)))
     assert matches(predicate, None)
-    assert not matches(legacy.expected_condition({"p": {"Value": {"S": "p"}}}), None)
+    assert not matches(request_clauses.expected_condition({"p": {"Value": {"S": "p"}}}), None)
 
 
 # ConditionalOperator
@@ -168,7 +168,7 @@ def test_several_conditions_are_joined() -> None:
         Compare(Attribute(("s",)), Comparison.EQ, Literal(text("dog"))),
         Compare(Attribute(("n",)), Comparison.EQ, Literal(decimal(6))),
     )
-    for join in (legacy.expected_condition, legacy.filter_condition):
+    for join in (request_clauses.expected_condition, request_clauses.filter_condition):
         assert join(conditions) == join(conditions, "AND") == And(parts)
         assert join(conditions, "OR") == Or(parts)
         assert join({"s": conditions["s"]}, "OR") == parts[0]
@@ -179,14 +179,14 @@ def test_several_conditions_are_joined() -> None:
 
 
 def updated(updates: Wire, item: dict[str, Value] | None = ITEM) -> dict[str, Value]:
-    actions = legacy.attribute_updates(updates)
+    actions = request_clauses.attribute_updates(updates)
     contents = None if item is None else Contents.of_values(item)
     row = None if contents is None else Row(Position(b"p", b""), contents, 1)
     return dict(edit(row, actions, EditContext({"p": text("p")}, 1, stamped=False)).latest)
 
 
 def test_actions() -> None:
-    assert legacy.attribute_updates(
+    assert request_clauses.attribute_updates(
         {
             "a": {"Value": {"N": "1"}, "Action": "PUT"},
             "b": {"Value": {"N": "1"}},
@@ -241,7 +241,7 @@ def test_what_actions_do() -> None:
 def test_types_must_match(updates: Wire) -> None:
     with pytest.raises(BadOperand):
         updated(updates)
-    assert legacy.update_mismatch().message == "Type mismatch for attribute to update"
+    assert request_clauses.update_mismatch().message == "Type mismatch for attribute to update"
 
 
 @pytest.mark.parametrize(
@@ -256,14 +256,14 @@ def test_types_must_match(updates: Wire) -> None:
 )
 def test_updates_that_only_delete_make_no_item(updates: Wire, creates: bool) -> None:
     # test_item.py test_update_item_delete
-    assert creates_item(legacy.attribute_updates(updates)) is creates
+    assert creates_item(request_clauses.attribute_updates(updates)) is creates
 
 
 # AttributesToGet
 
 
 def test_names_are_projected_and_are_no_paths() -> None:
-    projection = legacy.attributes_to_get(["s", "dot.ted", "m.s", "nix"])
+    projection = request_clauses.attributes_to_get(["s", "dot.ted", "m.s", "nix"])
     assert project(ITEM, projection) == {"s": text("dog"), "dot.ted": text("dog")}
     same = parse_projection("s, #d, #m, nix", Placeholders({"#d": "dot.ted", "#m": "m.s"}, None))
     assert project(ITEM, same) == project(ITEM, projection)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.adapters.dynamodb.client import DynamoDBService
-from tests.adapters.dynamodb.jobs.conftest import Exporter
+from tests.adapters.dynamodb.features.exports_imports.conftest import Exporter
 from tests.support.clock import Clock
 from tests.support.object_places import FolderPlace
 

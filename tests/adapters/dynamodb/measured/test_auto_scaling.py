@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.adapters.dynamodb.features.global_tables.test_replicas import EAST, SOUTH, WEST, Regions, changes
 from tests.adapters.dynamodb.measured.conftest import with_index
-from tests.adapters.dynamodb.tables.test_replicas import EAST, SOUTH, WEST, Regions, changes
 
 NAMED = "Failed to update settings for global table with name: \u2018orders\u2019"
 OFF = {"AutoScalingDisabled": True, "ScalingPolicies": []}

@@ -1,9 +1,10 @@
-"""Findings of backup.md that tests/adapters/dynamodb/tables/test_backups.py has not."""
+"""Findings of backup.md that tests/adapters/dynamodb/features/backups/test_backups.py has not."""
 
 from __future__ import annotations
 
 import pytest
 
+from tests.adapters.dynamodb.features.backups.test_backups import background, ok
 from tests.adapters.dynamodb.measured.conftest import with_index
 from tests.adapters.dynamodb.measured.recorded import (
     DETECTED,
@@ -16,7 +17,6 @@ from tests.adapters.dynamodb.measured.recorded import (
     each,
     units,
 )
-from tests.adapters.dynamodb.tables.test_backups import background, ok
 
 ORDERS = {"TableName": "orders"}
 DENIED = ("AccessDeniedException", "Access is denied")

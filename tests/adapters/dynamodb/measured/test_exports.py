@@ -1,11 +1,11 @@
-"""Findings of export.md that tests/adapters/dynamodb/jobs/test_export_api.py has not."""
+"""Findings of export.md that tests/adapters/dynamodb/features/exports_imports/test_export_api.py has not."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.adapters.dynamodb.jobs.test_export_api import incremental
-from tests.adapters.dynamodb.jobs.test_import_api import given
+from tests.adapters.dynamodb.features.exports_imports.test_export_api import incremental
+from tests.adapters.dynamodb.features.exports_imports.test_import_api import given
 from tests.adapters.dynamodb.measured.recorded import DETECTED, OK, Case, answer, arn, check, each
 
 FAILS = " failed to satisfy constraint: Member must "

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.adapters.dynamodb.client import DynamoDBService
+from tests.adapters.dynamodb.features.global_tables.test_replicas import EAST, SOUTH, WEST, Regions, changes
 from tests.adapters.dynamodb.measured.recorded import CREATE, INVALID, not_found, units
-from tests.adapters.dynamodb.tables.test_replicas import EAST, SOUTH, WEST, Regions, changes
 from tests.support.clock import Clock
 
 NAME = {"TableName": "orders"}

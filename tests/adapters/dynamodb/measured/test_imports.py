@@ -1,10 +1,10 @@
-"""Findings of import.md that tests/adapters/dynamodb/jobs/test_import_api.py has not."""
+"""Findings of import.md that tests/adapters/dynamodb/features/exports_imports/test_import_api.py has not."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.adapters.dynamodb.jobs.test_import_api import (
+from tests.adapters.dynamodb.features.exports_imports.test_import_api import (
     begun,
     counts,
     described,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.adapters.dynamodb.features.backups.test_backups import background, ok
 from tests.adapters.dynamodb.measured.conftest import BY_A, with_index
 from tests.adapters.dynamodb.measured.recorded import OK, answer, arn, check, in_use, not_found, tags, units
 from tests.adapters.dynamodb.measured.test_indexes import (
@@ -17,7 +18,6 @@ from tests.adapters.dynamodb.measured.test_indexes import (
     keys,
     updates,
 )
-from tests.adapters.dynamodb.tables.test_backups import background, ok
 
 INDEXES = (
     "Attempt to change a resource which is still in use: "

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.adapters.dynamodb.features.backups.test_backups import background, ok
 from tests.adapters.dynamodb.measured.conftest import BY_A, with_index
 from tests.adapters.dynamodb.measured.recorded import ENABLE, OK, check, not_found
 from tests.adapters.dynamodb.measured.test_indexes import DELETE_A, ORDERS, defined, index, keys, updates
-from tests.adapters.dynamodb.tables.test_backups import background, ok
 
 BOTH = "ACCESSED_AND_THROTTLED_KEYS"
 OF_INDEX = {"IndexName": "gsi1"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tablegate.adapters.dynamodb.kinesis.producer import Producer
+from tablegate.adapters.dynamodb.features.kinesis.producer import Producer
 from tests.adapters.dynamodb.client import DynamoDBService
 from tests.support.clock import Clock
 

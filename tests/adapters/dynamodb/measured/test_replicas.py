@@ -7,9 +7,16 @@ from typing import Any
 
 import pytest
 
+from tests.adapters.dynamodb.features.global_tables.test_replicas import (
+    EAST,
+    SOUTH,
+    WEST,
+    Regions,
+    changes,
+    put,
+)
 from tests.adapters.dynamodb.measured.conftest import with_index
 from tests.adapters.dynamodb.measured.test_policies import policy
-from tests.adapters.dynamodb.tables.test_replicas import EAST, SOUTH, WEST, Regions, changes, put
 
 NAME = {"TableName": "orders"}
 IN_USE = ("ResourceInUseException", "The resource which you are attempting to change is in use.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.adapters.dynamodb.features.backups.test_backups import background, ok
 from tests.adapters.dynamodb.measured.conftest import BY_A, with_index
 from tests.adapters.dynamodb.measured.recorded import (
     CREATE,
@@ -18,7 +19,6 @@ from tests.adapters.dynamodb.measured.recorded import (
     tags,
     units,
 )
-from tests.adapters.dynamodb.tables.test_backups import background, ok
 
 REQUEST = "Invalid Request: "
 ON = {"PointInTimeRecoveryEnabled": True}

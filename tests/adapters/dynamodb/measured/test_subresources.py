@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.adapters.dynamodb.features.backups.test_backups import OFF, ON, background, ok
 from tests.adapters.dynamodb.measured.conftest import with_index
 from tests.adapters.dynamodb.measured.recorded import (
     DETECTED,
@@ -27,7 +28,6 @@ from tests.adapters.dynamodb.measured.test_indexes import (
     keys,
     updates,
 )
-from tests.adapters.dynamodb.tables.test_backups import OFF, ON, background, ok
 
 # Time to live
 

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tablegate.adapters.dynamodb.validation import long_members
+from tablegate.adapters.dynamodb.validation import shortening
 from tests.adapters.dynamodb import wasteful_requests
 from tests.adapters.dynamodb.client import DynamoDBService
 
@@ -44,7 +44,7 @@ def test_answers_are_those_without_it(
         answers = []
         for min_bytes in (len(body) + 1, len(body)):
             parsed.clear()
-            monkeypatch.setattr(long_members, "MIN_BYTES", min_bytes)
+            monkeypatch.setattr(shortening, "MIN_BYTES", min_bytes)
             reply = service.post(operation, body)
             answers.append((reply.status, reply.body))
         assert answers[0] == answers[1], (operation, name)
@@ -59,8 +59,8 @@ def members(count: int) -> dict[str, Any]:
 
 @pytest.fixture
 def _whatever_the_length(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(long_members, "MIN_BYTES", 0)
-    monkeypatch.setattr(long_members, "_BYTES_PER_PART", 1000)
+    monkeypatch.setattr(shortening, "MIN_BYTES", 0)
+    monkeypatch.setattr(shortening, "_BYTES_PER_PART", 1000)
 
 
 @pytest.mark.usefixtures("_whatever_the_length")
@@ -73,13 +73,13 @@ def test_only_what_is_too_much_is_left_out(indent: int | None, is_ascii: bool) -
         body["Expected"] = members(count)
         text = json.dumps(body, indent=indent, ensure_ascii=is_ascii).encode()
         expected = {**body, "Expected": dict([*members(count).items()][:11])}
-        assert long_members.parse(text, most) == expected
+        assert shortening.parse_shortened(text, most) == expected
 
 
 @pytest.mark.usefixtures("_whatever_the_length")
 def test_two_maps_are_shortened() -> None:
     text = json.dumps({"Expected": members(30), "Key": members(30)}).encode()
-    found = long_members.parse(text, {"Expected": 10, "Key": 5})
+    found = shortening.parse_shortened(text, {"Expected": 10, "Key": 5})
     assert [len(found[name]) for name in ("Expected", "Key")] == [11, 6]
 
 
@@ -94,7 +94,7 @@ def test_two_maps_are_shortened() -> None:
     ],
 )
 def test_what_might_be_meant_otherwise_is_parsed_whole(text: bytes) -> None:
-    assert long_members.parse(text, {"Expected": 2}) == orjson.loads(text)
+    assert shortening.parse_shortened(text, {"Expected": 2}) == orjson.loads(text)
 
 
 @pytest.mark.usefixtures("_whatever_the_length")
@@ -104,11 +104,11 @@ def test_what_might_be_meant_otherwise_is_parsed_whole(text: bytes) -> None:
 )
 def test_broken_json_stays_broken(text: bytes) -> None:
     with pytest.raises(orjson.JSONDecodeError):
-        long_members.parse(text, {"Expected": 1})
+        shortening.parse_shortened(text, {"Expected": 1})
 
 
 def hollow(operation: str, part: str) -> bytes:
-    item = f'{{"v":{{"L":[{",".join([part] * (long_members.MIN_BYTES // len(part)))}]}}}}'
+    item = f'{{"v":{{"L":[{",".join([part] * (shortening.MIN_BYTES // len(part)))}]}}}}'
     return {
         "BatchWriteItem": f'{{"RequestItems":{{"orders":[{{"PutRequest":{{"Item":{item}}}}}]}}}}',
         "TransactWriteItems": f'{{"TransactItems":[{{"Put":{{"TableName":"orders","Item":{item}}}}}]}}',
@@ -152,5 +152,5 @@ def test_legal_values_are_parsed(part: dict[str, Any]) -> None:
         json.dumps(body).encode(),
         orjson.dumps(body, option=orjson.OPT_INDENT_2),
     ):
-        assert len(text) > long_members.MIN_BYTES
-        assert long_members.parse(text, {"RequestItems": 25}) == body
+        assert len(text) > shortening.MIN_BYTES
+        assert shortening.parse_shortened(text, {"RequestItems": 25}) == body

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tablegate.adapters.dynamodb.features.exports_imports.operations import _BUCKET
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS
-from tablegate.adapters.dynamodb.validation.schemas.job_schemas import _BUCKET
 from tablegate.adapters.dynamodb.values.scalars import InvalidValue, canonical_number
 from tablegate.adapters.dynamodb.values.values import ParsedItem, item_of
 from tablegate.adapters.dynamodb.wire import limits

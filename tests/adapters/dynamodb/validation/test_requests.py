@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS
+from tablegate.adapters.dynamodb.validation import table_rules
 from tablegate.adapters.dynamodb.validation.fast_validator import Rule
-from tablegate.adapters.dynamodb.validation.rules import table_rules
-from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
 from tablegate.adapters.dynamodb.values.values import ParsedItem
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.adapters.dynamodb.wire.errors import RuleContext, ServiceError
 from tests.support.tables import each_row
 
 

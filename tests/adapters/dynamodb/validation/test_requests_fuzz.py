@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tablegate.adapters.dynamodb.features.partiql.statement_values import check_parameters
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS
-from tablegate.adapters.dynamodb.partiql.arguments import check_parameters
-from tablegate.adapters.dynamodb.validation import fast_validator
-from tablegate.adapters.dynamodb.validation.schemas import schema_types
+from tablegate.adapters.dynamodb.validation import fast_validator, shapes
 from tablegate.adapters.dynamodb.values.values import ParsedItem
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, render
 from tests.support.examples import examples
@@ -48,28 +47,28 @@ TAGGED = st.deferred(
 )
 
 
-def likely(shape: schema_types.Shape) -> st.SearchStrategy[Any]:
+def likely(shape: shapes.Shape) -> st.SearchStrategy[Any]:
     """Data that is near enough to a shape to get past the first check."""
     match shape:
-        case schema_types.Text():
+        case shapes.Text():
             good = (
                 st.sampled_from(shape.enum)
                 if shape.enum
                 else st.sampled_from(["abc", "a-table", "", "x" * 300])
             )
             return good | JSON
-        case schema_types.Number():
+        case shapes.Number():
             return st.integers(-1, 3) | JSON
-        case schema_types.Boolean():
+        case shapes.Boolean():
             return st.booleans() | st.sampled_from(["true", "no", "what"]) | JSON
-        case schema_types.AttributeValue():
+        case shapes.AttributeValue():
             return TAGGED
-        case schema_types.Sequence():
+        case shapes.Sequence():
             return st.lists(likely(shape.of), max_size=2) | JSON
-        case schema_types.Mapping():
+        case shapes.Mapping():
             keys = st.sampled_from(["abc", "def", "#a", ":b", ""]) | st.text(max_size=3)
             return st.dictionaries(keys, likely(shape.of), max_size=2) | JSON
-        case schema_types.Structure():
+        case shapes.Structure():
             optional = {name: likely(member) for name, member in shape.members.items()}
             return st.fixed_dictionaries({}, optional=optional) | JSON
 

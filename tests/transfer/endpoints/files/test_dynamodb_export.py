@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablegate.adapters.dynamodb.export_files import data_files
+from tablegate.adapters.dynamodb.export_files import manifests
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
 from tablegate.transfer.endpoints.endpoint import Service
@@ -51,7 +51,7 @@ def test_a_table_comes_back_exactly(tmp_path_factory, lines, table):
 
 
 def test_the_layout_is_the_services(tmp_path, monkeypatch):
-    monkeypatch.setattr(data_files, "FILE_ITEMS", 2)
+    monkeypatch.setattr(manifests, "FILE_ITEMS", 2)
     written(open_file(str(tmp_path / "b"), OURS), PLAIN, [simple_row(number) for number in range(5)])
     [export] = (tmp_path / "b/AWSDynamoDB").iterdir()
     assert len(export.name) == 14 + 1 + 8 and export.name[:14].isdigit() and export.name[14] == "-"

@@ -1,0 +1,1 @@
+"""Backups, continuous backups and restores."""

@@ -1,0 +1,1 @@
+"""Jobs on objects of S3 or a folder: exports, imports and bulk puts."""

@@ -1,0 +1,1 @@
+"""Global tables: replicas of tables in other regions, and their auto scaling settings."""

@@ -1,0 +1,1 @@
+"""Contributor insights: the most accessed and the most throttled keys."""

@@ -1,0 +1,1 @@
+"""PartiQL statements: ExecuteStatement, BatchExecuteStatement and ExecuteTransaction."""

@@ -1,1 +1,0 @@
-"""Changes of tables on their way to Kinesis data streams."""

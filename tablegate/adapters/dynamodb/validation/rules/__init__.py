@@ -1,1 +1,0 @@
-"""Rules about several members of a request, which a schema cannot express."""

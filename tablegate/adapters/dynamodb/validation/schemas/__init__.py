@@ -1,1 +1,0 @@
-"""The inputs of all operations, as data: shapes, constraints and their order."""
