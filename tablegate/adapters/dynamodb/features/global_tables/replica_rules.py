@@ -154,6 +154,23 @@ def refuse_source(call: CallContext, table: Table) -> None:
         )
 
 
+def refuse_protected(table: Table, region: str) -> None:
+    """Raise ServiceError for a table with deletion protection."""
+    if TableProperties.of(table).deletion_protection:
+        raise validation(
+            f"Cannot delete table {table.name} in region {region} because it has deletion protection enabled. Disable deletion "
+            "protection first."
+        )
+
+
+def already_there(table: Table) -> ServiceError:
+    """Return the error for a new replica in a region that has a table of this name."""
+    return validation(
+        f"Failed to create a the new replica of table with name: \u2018{table.name}\u2019 because one or more replicas already "
+        "existed as tables."
+    )
+
+
 def refuse_busy(table: Table, updates: Sequence[tuple[str, Wire]], now_ms: int) -> None:
     """Check that no other change runs: of replicas, of the table, or the fill of an index (TABLE-263).
 

@@ -27,7 +27,7 @@ from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, TableProper
 from tablegate.adapters.dynamodb.tables.tables import find_table, in_state
 from tablegate.adapters.dynamodb.wire import messages
 from tablegate.adapters.dynamodb.wire.arns import key_arn
-from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.coroutines import all_of
 from tablegate.gateway.features.global_tables.replica_commands import AddReplicas, NewReplica, RemoveReplicas
 from tablegate.gateway.model.commands.table_commands import (
@@ -162,7 +162,7 @@ async def delete_table(call: CallContext) -> Answer:
             raise validation(f"Deletion of only one table replica is not supported for {STRONG}.")
         if table.state_at(call.gateway.now_ms()) is State.CREATING:
             raise running_changes.in_use(f"Table: {table.name} is being used.")
-        _refuse_protected(table, call.caller.region)
+        replica_rules.refuse_protected(table, call.caller.region)
         replica_rules.refuse_source(call, table)
     before = await _description(call, table)
     answer: Any = await tables.delete_table(call)
@@ -240,7 +240,7 @@ async def _create(
     for entry in entries:
         outcomes = await all_of([FindTable(in_region(call, entry["RegionName"]).namespace, table.name)])
         if isinstance(outcomes[0], Table | TableBusy):
-            raise _already_there(table)
+            raise replica_rules.already_there(table)
     table = await _with_stream(call, table)
     now_ms = call.gateway.now_ms()
     settings = _settings_with(call, table, entries)
@@ -258,7 +258,7 @@ async def _create(
     try:
         return await AddReplicas(table, own_region, tuple(new_replicas), strong, witness_region, alterations)
     except (TableExists, TableBusy):
-        raise _already_there(table) from None
+        raise replica_rules.already_there(table) from None
 
 
 def _settings_with(call: CallContext, table: Table, entries: Sequence[Wire]) -> dict[str, Wire]:
@@ -282,13 +282,6 @@ def _settings_with(call: CallContext, table: Table, entries: Sequence[Wire]) -> 
             "creating_until_ms": call.gateway.now_ms() + delay_ms,
         }
     return settings
-
-
-def _already_there(table: Table) -> ServiceError:
-    return validation(
-        f"Failed to create a the new replica of table with name: \u2018{table.name}\u2019 because one or more replicas already "
-        "existed as tables."
-    )
 
 
 async def _with_stream(call: CallContext, table: Table) -> Table:
@@ -419,7 +412,7 @@ async def _delete(call: CallContext, table: Table, entries: Sequence[Wire]) -> N
         [replica] = await all_of([FindTable(namespace, table.name)])
         if not isinstance(replica, Table):
             continue
-        _refuse_protected(replica, region)
+        replica_rules.refuse_protected(replica, region)
         if not (table.rules.replication is not None and table.rules.replication.strong):
             replica_rules.refuse_source(call, replica)
     replica_rules.refuse_incomplete(table, call.gateway.now_ms())
@@ -430,14 +423,6 @@ async def _delete(call: CallContext, table: Table, entries: Sequence[Wire]) -> N
         call, lambda _, properties: _without(properties, kept, names), removed_regions=names
     )
     await RemoveReplicas(table, tuple(names), alterations=alterations)
-
-
-def _refuse_protected(table: Table, region: str) -> None:
-    if TableProperties.of(table).deletion_protection:
-        raise validation(
-            f"Cannot delete table {table.name} in region {region} because it has deletion protection enabled. Disable deletion "
-            "protection first."
-        )
 
 
 def _without(properties: TableProperties, settings: Wire, names: Sequence[str]) -> TableProperties:
