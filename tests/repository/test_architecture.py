@@ -27,12 +27,10 @@ GROUPS = {
         "background", "server", "command_line", "__main__",
     ),
     "adapters.dynamodb": (
-        "wire", "values", "detection", "tables.properties", "tables.table_extensions", "export_files", "object_stores",
-        "expressions", "validation", "operation", "tables", "capacity", "operations", "jobs", "kinesis", "partiql",
-        "capabilities",
-        "operation_table", "calls", "background", "request_facts",
-        "seed_definitions", "seeds", "request_code", "statement_pages", "security_tokens", "display",
-        "administration_forms", "administration", "dialect",
+        "wire", "call", "values", "detection", "tables.properties", "tables.table_extensions", "export_files",
+        "expressions", "validation", "operation", "tables", "capacity", "operations", "features", "capabilities",
+        "operation_table", "features.partiql.statement_pages", "dispatch", "request_facts", "seeds", "security_tokens",
+        "display", "administration_forms", "administration", "dialect",
     ),
     "adapters.azuretable": (
         "detection", "wire", "values", "auth", "flavours", "call", "entities", "replies", "queries", "tables", "batches",
@@ -202,36 +200,50 @@ def is_pure(module: str) -> bool:
     )
 
 
-# The modules of capabilities of the DynamoDB adapter that its common modules do not import.
-DYNAMODB_CAPABILITIES = tuple(
-    f"adapters.dynamodb.{module}"
-    for module in (
-        # Vector indexes
-        "expressions.search_conditions", "operations.vector_extension",
-        "operations.vector_operations", "operations.vectors", "tables.vector_indexes", "validation.rules.vector_rules",
-        "validation.schemas.vector_schemas", "values.vectors",
-        # Global tables
-        "tables.auto_scaling_settings", "tables.global_tables", "tables.replica_auto_scaling", "tables.replica_rules",
-        "tables.replica_settings", "tables.replicas", "tables.replication_operations",
-        # Contributor insights
-        "capacity.contributor_insights", "capacity.contributors", "capacity.insights_operations",
-    )
-)  # fmt: skip
+# The capabilities of the DynamoDB adapter, each a folder, with the others that they import.
+OF_DYNAMODB: dict[str, set[str]] = {
+    "backups": set(),
+    "exports_imports": set(),
+    "global_tables": set(),
+    "insights": set(),
+    "kinesis": {"streams"},  # a delivered record has the parts of a record of a stream
+    "partiql": set(),
+    "streams": set(),
+    "vectors": set(),
+}
+# The common modules that import capabilities.
+USERS_OF_DYNAMODB: dict[str, set[str]] = {
+    "capabilities": {"global_tables", "insights", "vectors"},  # the list of their extensions and counters
+    "display": {"partiql"},  # the console runs statements
+    "entry": {"exports_imports", "kinesis"},  # it registers background work if the settings ask for it
+}
 
 
 def test_common_modules_of_dynamodb_import_no_capability() -> None:
-    """They call extensions of tables and counters of keys. Only capabilities.py names these (issue 47)."""
-    owners = (
-        *DYNAMODB_CAPABILITIES,
-        f"{FEATURES}.vectors",
-        f"{FEATURES}.global_tables",
-    )
+    """They call extensions of tables and counters of keys (issue 47). A capability imports only those that it names."""
+    adapter, features = "adapters.dynamodb", "adapters.dynamodb.features"
 
-    def is_capability(module: str) -> bool:
-        return any(within(module, owner) for owner in owners)
+    def owner(module: str) -> str:
+        return (
+            module.removeprefix(features).removeprefix(".").partition(".")[0]
+            if within(module, features)
+            else ""
+        )
 
-    common = set(of("adapters.dynamodb")) - {"adapters.dynamodb.capabilities", *DYNAMODB_CAPABILITIES}
-    assert excesses(sorted(common), lambda imported: not is_capability(imported)) == []
+    assert {owner(module) for module in of(features)} == {"", *OF_DYNAMODB}
+    for module in FILES:
+        own = owner(module)
+        may = {
+            "",
+            own,
+            *OF_DYNAMODB.get(own, ()),
+            *USERS_OF_DYNAMODB.get(module.removeprefix(f"{adapter}."), ()),
+        }
+        assert excesses([module], lambda imported, may=may: owner(imported) in may) == []
+
+    of_engine = (f"{FEATURES}.vectors", f"{FEATURES}.global_tables")
+    common = [module for module in of(adapter) if not owner(module)]
+    assert excesses(common, lambda imported: not any(within(imported, part) for part in of_engine)) == []
 
 
 # Capability -> its modules in the gateway and in the adapter of Table Store, and the capabilities that it may import.

@@ -87,8 +87,11 @@ def _normalized(archive: bytes, made_at: int) -> bytes:
 
 MODULES_OF_EXTRAS = {
     "clouds": (
-        "adapters.dynamodb.features.exports_imports.s3_store", "adapters.dynamodb.features.kinesis.producer", "transfer.endpoints.dynamodb.client",
-        "transfer.endpoints.azure_table.client", "transfer.endpoints.table_store.client",
+        "adapters.dynamodb.features.exports_imports.s3_store",
+        "adapters.dynamodb.features.kinesis.producer",
+        "transfer.endpoints.dynamodb.client",
+        "transfer.endpoints.azure_table.client",
+        "transfer.endpoints.table_store.client",
     ),
     "parquet": ("transfer.endpoints.files.parquet_columns",),
     "ion": ("adapters.dynamodb.export_files.ion_values",),
