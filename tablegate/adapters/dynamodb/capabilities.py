@@ -1,6 +1,6 @@
 """The capabilities of this dialect, which common modules do not import: their operations and extensions.
 
-To remove a capability is to delete its modules and its lines here.
+To remove a capability is to delete its folder in features/ and its lines here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from tablegate.adapters.dynamodb.tables.table_extensions import EXTENSIONS
 STREAMS = ("ListStreams", "DescribeStream", "GetShardIterator", "GetRecords")
 OPERATION_GROUPS: Mapping[str, tuple[str, ...]] = {
     "tablegate.adapters.dynamodb.features.streams.operations": STREAMS,
-    "tablegate.adapters.dynamodb.features.partiql.operations": ("ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction",),
+    "tablegate.adapters.dynamodb.features.partiql.operations": (
+        "ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction",
+    ),
     "tablegate.adapters.dynamodb.features.vectors.operations": ("SearchVectors",),
     "tablegate.adapters.dynamodb.features.backups.operations": (
         "DescribeContinuousBackups", "UpdateContinuousBackups", "RestoreTableToPointInTime", "CreateBackup",

@@ -334,7 +334,7 @@ def _answer(call: CallContext, clauses: ReadClauses, read: Read, page: Page) -> 
 def _is_single_item(call: CallContext, read: Read) -> bool:
     """Return True if a Query can find one item at most.
 
-    start_keys.py rejects a start key for such a query, so its answer has no LastEvaluatedKey.
+    StartKey rejects a start key for such a query, so its answer has no LastEvaluatedKey.
     """
     return call.operation == "Query" and read.index is None and not read.table.key_schema.sort
 

@@ -1,6 +1,6 @@
 """The fast path of full_validator.py: True if a request has no error. And the choice between the two validators.
 
-Both validators use one set of shapes (schema_types.py). The closures of this one are compiled once per operation
+Both validators use one set of shapes (shapes.py). The closures of this one are compiled once per operation
 and only return True or False. All other requests (an error, a null, an unknown member) go to the full validator,
 which finds the service's error. Both leave an accepted request in the same form, except that the full one does not
 convert the parameters of statements, which their handlers do. tests/adapters/dynamodb/validation/test_requests_fuzz.py

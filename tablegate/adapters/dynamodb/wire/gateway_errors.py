@@ -304,7 +304,7 @@ _FROM_GATEWAY: dict[type[BaseException], _Conversion] = {
     model.TableExists: _always("ResourceInUseException", "Table already exists: {error.name}"),
     model.TableBusy: _table_busy,
     model.IndexMissing: _index_missing,
-    # Fallback: streams.py reports it with the requested ARN.
+    # Fallback: features/streams reports it with the requested ARN.
     model.StreamMissing: _always(
         "ResourceNotFoundException", "Requested resource not found: Stream not found"
     ),

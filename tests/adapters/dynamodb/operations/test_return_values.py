@@ -1,6 +1,6 @@
 """ReturnValues and ReturnValuesOnConditionCheckFailure: docs/protocols/dynamodb.md, rules 18 and 19.
 
-The developer guide is tested in tests/source_documents, PartiQL in tests/adapters/dynamodb/partiql.
+The developer guide is tested in tests/source_documents, PartiQL in tests/adapters/dynamodb/features/partiql.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Encryption(NamedTuple):
 
 
 class NewObject(NamedTuple):
-    """Properties of an object to be written. `table`: the table of its rows (source_tables.py)."""
+    """Properties of an object to be written. `table`: the table of its rows (object_worker.py)."""
 
     encryption: Encryption = Encryption()
     table: str = ""

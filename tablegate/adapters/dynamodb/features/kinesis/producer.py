@@ -28,7 +28,12 @@ from tablegate.adapters.dynamodb.features.kinesis.stored_destinations import (
     precision_of,
     region_of,
 )
-from tablegate.adapters.dynamodb.features.streams import operations
+from tablegate.adapters.dynamodb.features.streams.operations import (
+    BOTH_IMAGES,
+    EXPIRY_ACTOR,
+    event_name,
+    images,
+)
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.arns import stable_uuid
 from tablegate.gateway.configuration.settings import Settings
@@ -128,7 +133,7 @@ class Producer:
 
 def record_of(table: Table, change: Change, region: str, in_microseconds: bool) -> dict[str, Any]:
     """Return a change as an entry of PutRecords. `in_microseconds` selects microseconds instead of milliseconds."""
-    members, size = operations.images(table.key_schema, change, operations.BOTH_IMAGES)
+    members, size = images(table.key_schema, change, BOTH_IMAGES)
     at = change.at_ms
     if in_microseconds:
         # The row's own timestamp is finer than that of its change.
@@ -138,8 +143,8 @@ def record_of(table: Table, change: Change, region: str, in_microseconds: bool) 
     record = {
         "awsRegion": region,
         "eventID": stable_uuid(identity),
-        "eventName": operations.event_name(change),
-        "userIdentity": _EXPIRY if change.actor == operations.EXPIRY_ACTOR else None,
+        "eventName": event_name(change),
+        "userIdentity": _EXPIRY if change.actor == EXPIRY_ACTOR else None,
         "recordFormat": "application/json",
         "tableName": table.name,
         "dynamodb": {
