@@ -215,7 +215,7 @@ OF_DYNAMODB: dict[str, set[str]] = {
 USERS_OF_DYNAMODB: dict[str, set[str]] = {
     "capabilities": {"global_tables", "insights", "vectors"},  # the list of their extensions and counters
     "display": {"partiql"},  # the console runs statements
-    "entry": {"exports_imports", "kinesis"},  # it registers background work if the settings ask for it
+    "dialect": {"exports_imports", "kinesis"},  # it registers background work if the settings ask for it
 }
 
 

@@ -1,6 +1,6 @@
 """Checks of an expression's text, and substitution of its placeholders. Common to all of DynamoDB's expressions.
 
-Functions, reserved words and limits of texts and paths are checked in the service's order. syntax.py has the
+Functions, reserved words and limits of texts and paths are checked in the service's order. grammar.py has the
 grammar. conditions.py, key_conditions.py, updates.py and projections.py convert the trees.
 
 Checks of the text alone (syntax, reserved words, functions, number of operators) run once for each text, and the
@@ -274,9 +274,9 @@ def _checked_tree(tree_of: Callable[[str], _Tree], text: str, kind: str, placeho
 @lru_cache(maxsize=512)
 def _condition_tree(text: str) -> ConditionNode:
     # The parser is loaded for the first text (docs/architecture.md section 11).
-    from tablegate.adapters.dynamodb.expressions import syntax
+    from tablegate.adapters.dynamodb.expressions import grammar
 
-    tree: ConditionNode = syntax.parse("condition", text)
+    tree: ConditionNode = grammar.parse("condition", text)
     nodes = list(_walk(tree, as_condition=True))
     _check_operators(node for node, _ in nodes)
     _check_functions(nodes, _misuse_in_condition)
@@ -286,9 +286,9 @@ def _condition_tree(text: str) -> ConditionNode:
 
 @lru_cache(maxsize=512)
 def _update_tree(text: str) -> tuple[SectionNode, ...]:
-    from tablegate.adapters.dynamodb.expressions import syntax
+    from tablegate.adapters.dynamodb.expressions import grammar
 
-    sections: tuple[SectionNode, ...] = syntax.parse("update", text)
+    sections: tuple[SectionNode, ...] = grammar.parse("update", text)
     nodes = [
         node_and_flag
         for section in sections
@@ -310,9 +310,9 @@ def _update_tree(text: str) -> tuple[SectionNode, ...]:
 
 @lru_cache(maxsize=512)
 def _projection_tree(text: str) -> tuple[PathNode, ...]:
-    from tablegate.adapters.dynamodb.expressions import syntax
+    from tablegate.adapters.dynamodb.expressions import grammar
 
-    paths: tuple[PathNode, ...] = syntax.parse("projection", text)
+    paths: tuple[PathNode, ...] = grammar.parse("projection", text)
     _check_names(paths)
     return paths
 
