@@ -153,7 +153,7 @@ def test_keepers_of_two_processes_share_through_the_database(
     monkeypatch.setattr(type(database), "shared", True)
     store = Store(database)
     with store.write() as session:
-        quota_keeper.rows.save(session, "aws/K", Quota(requests=100).document(), 1)
+        quota_keeper.rows.save_quota(session, "aws/K", Quota(requests=100).document(), 1)
     clock = Clock()
     both = [Quotas(clock, processes=2) for _ in range(2)]
     keepers = [QuotaSync(store, None, quotas) for quotas in both]  # type: ignore[arg-type]

@@ -1,7 +1,4 @@
-"""Text analysis: the tokens of a text by the analyzer of its field, Chinese words, and the places of phrases.
-
-rjieba has its dictionary in the library. It reads no file and writes no cache, unlike the package jieba. Importing it
-takes a third of a second and 33 MB, so this module is imported with the first text (analysis.py).
+"""Text analysis: the tokens of a text by the analyzer of its field, and the places of phrases.
 
 Source: "Tokenization" (Table Store, search index).
 """
@@ -15,51 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import rjieba
-
 from tablegate.gateway.model.errors import LimitExceeded, NotInstalled
-
-# The scores that the Python SDK's full_text_search_test.py expects count all words but these two.
-_STOP_WORDS = frozenset("的是")
-# Characters of a text that are searched for words at a time, so that a long text does not take much memory. Words of the
-# dictionary are shorter than _LONGEST, and depend on no other character.
-_CHUNK, _LONGEST = 4096, 32
-
-
-def chinese_words(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the most plausible words of a text of Chinese characters, as beginning and end."""
-    start = 0
-    for word in rjieba.cut(text, hmm=False):
-        yield start, start + len(word)
-        start += len(word)
-
-
-def all_chinese_words(text: str) -> Iterator[tuple[int, int]]:
-    """Yield all words of the dictionary in a text, also overlapping ones, and the characters that no word has."""
-    covered = 0
-    for first in range(0, len(text), _CHUNK):
-        ends = _ends_of_words(text[first : first + _CHUNK + _LONGEST])
-        for start in range(first, min(first + _CHUNK, len(text))):
-            for end in ends.get(start - first, ()):
-                yield start, first + end
-                covered = max(covered, first + end)
-            if covered <= start and text[start] not in _STOP_WORDS:
-                yield start, start + 1
-
-
-def _ends_of_words(text: str) -> dict[int, list[int]]:
-    """Return the ends of the words of several characters, by their beginning."""
-    ends: dict[int, list[int]] = {}
-    start, length = 0, 0
-    # The list has the words that begin at each character, from the shortest to the longest.
-    for word in rjieba.cut_all(text):
-        if len(word) <= length or not text.startswith(word, start):
-            start = text.find(word, start + 1)
-        length = len(word)
-        if length > 1:
-            ends.setdefault(start, []).append(start + length)
-    return ends
-
 
 # A CJK character is a word. Other letters and digits form words.
 _CHINESE = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -150,10 +103,10 @@ def can_analyze(analyzer: Analyzer) -> bool:
 def _chinese_words(name: str, text: str) -> Iterator[tuple[int, int]]:
     """Yield the words of a text: of its Chinese parts by a dictionary, of the others as single_word does."""
     try:
-        pass
+        from tablegate.gateway.features.search import chinese
     except ModuleNotFoundError:
         raise NotInstalled("chinese") from None
-    words_of = all_chinese_words if name == MAX_WORD else chinese_words
+    words_of = chinese.all_words if name == MAX_WORD else chinese.words
     for match in _CHINESE_RUN.finditer(text):
         first = match.start()
         if match[1] is None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.features.search import analysis
+from tablegate.gateway.features.search import chinese
 from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.adapters.tablestore.search_messages import Searches, field, query, schema
 
@@ -89,8 +89,8 @@ def test_fuzzy_uses_the_first_1024_characters(table: Searches) -> None:
 
 def test_a_server_without_rjieba_says_so(table: Searches, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(table, "max_word")
-    monkeypatch.setitem(sys.modules, "tablegate.gateway.features.search.analysis", None)
-    monkeypatch.delattr("tablegate.gateway.features.search.analysis")
+    monkeypatch.setitem(sys.modules, "tablegate.gateway.features.search.chinese", None)
+    monkeypatch.delattr("tablegate.gateway.features.search.chinese")
     with pytest.raises(Refused, match=r"tablegate\[chinese\]"):
         table.find(match("花茶"))
     monkeypatch.setattr(
@@ -104,7 +104,7 @@ def test_a_server_without_rjieba_says_so(table: Searches, monkeypatch: pytest.Mo
 @given(st.text("菊花茶哈的是人都\u4dae\uf900", max_size=20))
 def test_every_character_is_in_a_word(text: str) -> None:
     """Two of these characters are in no dictionary."""
-    for words, left_out in ((analysis.all_chinese_words, "的是"), (analysis.chinese_words, "")):
+    for words, left_out in ((chinese.all_words, "的是"), (chinese.words, "")):
         spans = [*words(text)]
         assert [start for start, _ in spans] == sorted(start for start, _ in spans)
         found = {at for start, end in spans for at in range(start, end)}
@@ -114,10 +114,10 @@ def test_every_character_is_in_a_word(text: str) -> None:
 
 @given(st.text("菊花茶哈的是人都大部分", max_size=40))
 def test_a_text_has_the_same_words_in_chunks(text: str) -> None:
-    whole = [*analysis.all_chinese_words(text)]
+    whole = [*chinese.all_words(text)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(analysis, "_CHUNK", 3)
-        assert [*analysis.all_chinese_words(text)] == whole
+        patch.setattr(chinese, "_CHUNK", 3)
+        assert [*chinese.all_words(text)] == whole
 
 
 _ONE_TEXT = """

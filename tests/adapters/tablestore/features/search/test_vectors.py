@@ -10,7 +10,7 @@ import pytest
 
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.engine import vectors
+from tablegate.gateway.features import vectors
 from tablegate.gateway.features.search import searching as nearest_vectors
 from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.adapters.tablestore.search_messages import (
