@@ -170,7 +170,7 @@ def test_keepers_of_two_processes_share_through_the_database(
         keeper._share(1.0)
     assert [quotas.allowances["aws/K"].buckets["requests"].share for quotas in both] == [0.75, 0.25]
     with store.write() as session:
-        assert quota_keeper.rows.remove(session, "aws/K")
+        assert quota_keeper.rows.remove_quota(session, "aws/K")
     keepers[0].reload()
     assert not both[0].is_on
 
