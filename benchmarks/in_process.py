@@ -27,7 +27,8 @@ from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.model.values.values import TRUE, Kind, Value
 from tablegate.gateway.server import wsgi
 from tablegate.gateway.server.connection import Connection
-from tablegate.gateway.server.server import Server, ServerContext, run_in_loop
+from tablegate.gateway.server.event_loop import run_in_loop
+from tablegate.gateway.server.server import Server, ServerContext
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.wiring import connect, open_store
 

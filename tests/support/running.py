@@ -38,7 +38,7 @@ from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.dialect import Dialect, Gateway
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.observability.audit import AuditTrail
-from tablegate.gateway.server import listening, server, wsgi
+from tablegate.gateway.server import event_loop, listening, server, wsgi
 from tablegate.gateway.server.flask_bridge import WSGI_REQUEST
 from tablegate.gateway.server.server_process import lane_of
 from tablegate.gateway.server.wsgi import environ_of
@@ -125,16 +125,16 @@ def start_app(
 
     async def main() -> bool:
         state["told"], state["loop"] = asyncio.Event(), asyncio.get_running_loop()
-        return await server.serve(
+        return await event_loop.serve(
             server.ServerContext(application_of(app), partial(wsgi.call, app), trail, telemetry),
-            server.ListenAddress([bound], lane),
+            event_loop.ListenAddress([bound], lane),
             ready.set,
             state["told"],
         )
 
     def work() -> None:
         try:
-            server.run_in_loop(main())
+            event_loop.run_in_loop(main())
         finally:
             ready.set()
             finish()

@@ -19,7 +19,7 @@ from tablegate.gateway.background import BackgroundWork
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.observability import audit, logs
-from tablegate.gateway.server import server, workers, wsgi
+from tablegate.gateway.server import event_loop, server, workers, wsgi
 from tablegate.gateway.server.certificates import Certificate
 from tablegate.gateway.server.initial_data import audit_unavailable
 from tablegate.gateway.server.relay import RelaySocket
@@ -78,7 +78,7 @@ class ServerProcess:
         context = server.ServerContext(
             self._application, _wsgi_caller(self._application), self._trail, self._telemetry
         )
-        listen_address = server.ListenAddress(
+        listen_address = event_loop.ListenAddress(
             self._sockets,
             lane_of(self._settings),
             self._tls.context if self._tls is not None else None,
@@ -86,7 +86,7 @@ class ServerProcess:
             self._is_writer,
             workers.is_worker(),
         )
-        is_clean = server.run(context, listen_address, self._ready, self._reload)
+        is_clean = event_loop.run(context, listen_address, self._ready, self._reload)
         if self._trail is not None:
             audit.stop()
         if self._telemetry is not None:
