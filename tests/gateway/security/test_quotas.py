@@ -35,6 +35,7 @@ from tablegate.gateway.security import quota_keeper
 from tablegate.gateway.security.quota_keeper import QuotaSync
 from tablegate.gateway.security.quotas import Quotas, share_of
 from tablegate.gateway.server.pending_request import REFUSAL_DELAY_S
+from tablegate.gateway.store import accounts
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
 from tests.conftest import Serve
@@ -153,7 +154,7 @@ def test_keepers_of_two_processes_share_through_the_database(
     monkeypatch.setattr(type(database), "shared", True)
     store = Store(database)
     with store.write() as session:
-        quota_keeper.rows.save_quota(session, "aws/K", Quota(requests=100).document(), 1)
+        accounts.save_quota(session, "aws/K", Quota(requests=100).document(), 1)
     clock = Clock()
     both = [Quotas(clock, processes=2) for _ in range(2)]
     keepers = [QuotaSync(store, None, quotas) for quotas in both]  # type: ignore[arg-type]
@@ -170,7 +171,7 @@ def test_keepers_of_two_processes_share_through_the_database(
         keeper._share(1.0)
     assert [quotas.allowances["aws/K"].buckets["requests"].share for quotas in both] == [0.75, 0.25]
     with store.write() as session:
-        assert quota_keeper.rows.remove_quota(session, "aws/K")
+        assert accounts.remove_quota(session, "aws/K")
     keepers[0].reload()
     assert not both[0].is_on
 

@@ -12,9 +12,12 @@ from tablegate.gateway.model.authorization.globs import EVERY
 from tablegate.gateway.model.authorization.grants import Effect, Policy, Resources, Statement
 from tablegate.gateway.model.authorization.permissions import Channel, Permission
 
-_P = Permission
-_READER = frozenset({_P.READ, _P.QUERY, _P.SCAN, _P.LIST, _P.DESCRIBE})
-_CONTRIBUTOR = _READER | {_P.PUT, _P.UPDATE, _P.DELETE, _P.CHECK, _P.CREATE, _P.DROP}
+_READER = frozenset(
+    {Permission.READ, Permission.QUERY, Permission.SCAN, Permission.LIST, Permission.DESCRIBE}
+)
+_CONTRIBUTOR = _READER | {
+    Permission.PUT, Permission.UPDATE, Permission.DELETE, Permission.CHECK, Permission.CREATE, Permission.DROP,
+}  # fmt: skip
 
 ROLES: Mapping[str, frozenset[Permission]] = {
     "Storage Table Data Reader": _READER,
