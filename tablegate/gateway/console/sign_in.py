@@ -118,8 +118,8 @@ class SignIn:
         return ConsoleUser(name, scope, request.authorization, grantee=name)
 
     def _scheme_of(self, access_id: str, secret: str) -> str | None:
-        for scheme, secrets in self._known(access_id):
-            if any(hmac.compare_digest(each.encode(), secret.encode()) for each in secrets):
+        for scheme, known_secrets in self._known(access_id):
+            if any(hmac.compare_digest(each.encode(), secret.encode()) for each in known_secrets):
                 return scheme
         return None
 
@@ -132,8 +132,8 @@ class SignIn:
         until = int(until_text)
         if self._gateway.real_now_ms() // 1000 >= until:
             return None
-        for known, secrets in self._known(access_id):
-            for each in secrets:
+        for known, known_secrets in self._known(access_id):
+            for each in known_secrets:
                 expected = _seal(each, scheme, access_id, until)
                 if known == scheme and hmac.compare_digest(expected.encode(), seal.encode()):
                     return self._visitor(known, access_id, request, namespace)

@@ -157,19 +157,19 @@ def test_keepers_of_two_processes_share_through_the_database(
         accounts.save_quota(session, "aws/K", Quota(requests=100).document(), 1)
     clock = Clock()
     both = [Quotas(clock, processes=2) for _ in range(2)]
-    keepers = [QuotaSync(store, None, quotas) for quotas in both]  # type: ignore[arg-type]
-    for keeper, quotas, times in zip(keepers, both, (300, 100), strict=True):
+    keepers = [QuotaSync(store, None, each) for each in both]  # type: ignore[arg-type]
+    for keeper, each, times in zip(keepers, both, (300, 100), strict=True):
         keeper.reload()
-        assert quotas.is_on
-        assert quotas.allowances["aws/K"].buckets["requests"].share == 0.5
-        bucket = quotas.allowances["aws/K"].buckets["requests"]
+        assert each.is_on
+        assert each.allowances["aws/K"].buckets["requests"].share == 0.5
+        bucket = each.allowances["aws/K"].buckets["requests"]
         bucket.requested = times
     for keeper in keepers:
         keeper._share(1.0)
-    for keeper, quotas, times in zip(keepers, both, (300, 100), strict=True):
-        quotas.allowances["aws/K"].buckets["requests"].requested = times
+    for keeper, each, times in zip(keepers, both, (300, 100), strict=True):
+        each.allowances["aws/K"].buckets["requests"].requested = times
         keeper._share(1.0)
-    assert [quotas.allowances["aws/K"].buckets["requests"].share for quotas in both] == [0.75, 0.25]
+    assert [each.allowances["aws/K"].buckets["requests"].share for each in both] == [0.75, 0.25]
     with store.write() as session:
         assert accounts.remove_quota(session, "aws/K")
     keepers[0].reload()
