@@ -24,8 +24,8 @@ from tablegate.adapters.tablestore.wire.plainbuffer import WireCell, WireRow, en
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.app import application_of, create_app
 from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.http import wsgi
 from tablegate.gateway.model.values.values import TRUE, Kind, Value
-from tablegate.gateway.server import wsgi
 from tablegate.gateway.server.connection import Connection
 from tablegate.gateway.server.event_loop import run_in_loop
 from tablegate.gateway.server.server import Server, ServerContext

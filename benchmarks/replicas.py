@@ -20,11 +20,11 @@ from typing import Any
 
 from benchmarks.distributed import Entry, processes_of
 from benchmarks.processes import Tree
-from tablegate.gateway.background import TaskThread, replica_check
 from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.engine.engine import EngineOptions
 from tablegate.gateway.model.commands.row_commands import Get, WriteGroup
 from tablegate.gateway.model.values.values import decimal, text
+from tablegate.gateway.server.background import TaskThread, replica_check
 from tablegate.gateway.store.opening.opening import open_database, open_replica
 from tablegate.gateway.store.opening.replicas import Standby, Standbys
 from tablegate.gateway.store.store import Store

@@ -15,7 +15,7 @@ from email.utils import formatdate
 from tablegate.adapters.azuretable.auth import auth as azure_auth
 from tablegate.adapters.dynamodb.wire import auth as aws
 from tablegate.adapters.tablestore.wire import auth as ots
-from tablegate.gateway.http import Request
+from tablegate.gateway.http.messages import Request
 
 HOST = "127.0.0.1"
 AWS_KEY_ID, AWS_SECRET, AWS_REGION = "tablegate", "tablegate", "us-east-1"

@@ -14,9 +14,9 @@ from urllib.parse import unquote
 
 import orjson
 
-from tablegate.gateway.adapter import Adapter
-from tablegate.gateway.dialect import Dialect
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.dialects.adapter import Adapter
+from tablegate.gateway.dialects.dialect import Dialect
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.model import errors
 from tablegate.gateway.model.commands.row_commands import Get, WriteGroup
 from tablegate.gateway.model.commands.table_commands import CreateTable, FindTable

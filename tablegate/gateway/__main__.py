@@ -14,26 +14,26 @@ from typing import Any
 import click
 
 from tablegate.gateway import __version__
-from tablegate.gateway.command_line.help_sections import write_commands
+from tablegate.gateway.command_line.options import write_commands
 
 _SECTIONS = {
     "Server": {
-        "serve": "gateway.command_line.serving",
-        "config": "gateway.command_line.config",
+        "serve": "gateway.command_line.server",
+        "config": "gateway.command_line.server",
         "doctor": "gateway.command_line.doctor",
-        "healthcheck": "gateway.command_line.probes",
-        "wait": "gateway.command_line.probes",
+        "healthcheck": "gateway.command_line.server",
+        "wait": "gateway.command_line.server",
         "migrate": "gateway.command_line.maintenance",
         "sweep": "gateway.command_line.maintenance",
         "vacuum": "gateway.command_line.maintenance",
     },
     "Tables and data": {
         "tables": "gateway.command_line.tables",
-        "streams": "gateway.command_line.streams",
-        "jobs": "gateway.command_line.jobs",
-        "backup": "gateway.command_line.backup",
-        "distribute": "gateway.command_line.distributing",
-        "undistribute": "gateway.command_line.distributing",
+        "streams": "gateway.command_line.tables",
+        "jobs": "gateway.command_line.tables",
+        "backup": "gateway.command_line.maintenance",
+        "distribute": "gateway.command_line.maintenance",
+        "undistribute": "gateway.command_line.maintenance",
     },
     "Access": {
         "credentials": "gateway.command_line.credentials",
@@ -53,9 +53,9 @@ _SECTIONS = {
         "shadow": "transfer.traffic.commands",
     },
     "Replacements for other programs": {
-        "dynamodb-local": "gateway.command_line.dynamodb_local",
-        "azurite": "gateway.command_line.azurite",
-        "azurite-table": "gateway.command_line.azurite",
+        "dynamodb-local": "gateway.command_line.drop_ins",
+        "azurite": "gateway.command_line.drop_ins",
+        "azurite-table": "gateway.command_line.drop_ins",
     },
     "Assistants": {"mcp": "gateway.command_line.mcp"},
     "Shell": {"completion": "gateway.command_line.completion"},

@@ -16,25 +16,25 @@ from typing import Any
 import flask
 from werkzeug.wsgi import get_content_length
 
-from tablegate.gateway import request_context
 from tablegate.gateway.application import Application, plain_refusal
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.console.blueprint import create as create_console
 from tablegate.gateway.control.access import PREFIX
+from tablegate.gateway.control.health import figures
 from tablegate.gateway.control.interceptor import InterceptedRequest, RequestInterceptor
-from tablegate.gateway.dialect import Dialect, Gateway
-from tablegate.gateway.health import figures
-from tablegate.gateway.http import CUT, WSGI_REQUEST, Reply, Request, text_reply
-from tablegate.gateway.model.errors import Busy, LimitExceeded, NotAllowed
-from tablegate.gateway.observability import audit
-from tablegate.gateway.request_memory import HEAD_FIRST_BYTES
-from tablegate.gateway.security.browsers import OriginPolicy
-from tablegate.gateway.server.flask_bridge import (
+from tablegate.gateway.dialects.dialect import Dialect, Gateway
+from tablegate.gateway.http import request_context
+from tablegate.gateway.http.flask_bridge import (
     current_request,
     flask_response,
     request_of,
     request_without_body,
 )
+from tablegate.gateway.http.messages import CUT, WSGI_REQUEST, Reply, Request, text_reply
+from tablegate.gateway.http.request_bodies import HEAD_FIRST_BYTES
+from tablegate.gateway.model.errors import Busy, LimitExceeded, NotAllowed
+from tablegate.gateway.observability import audit
+from tablegate.gateway.security.browsers import OriginPolicy
 from tablegate.gateway.wiring import OpenDatabase, connect, open_store, wire
 
 _IS_CUT = "tablegate.cut"

@@ -9,18 +9,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tablegate.gateway import health
-from tablegate.gateway.clock import Clock
 from tablegate.gateway.configuration.url_secrets import masked_target
-from tablegate.gateway.control import access
+from tablegate.gateway.control import access, health
 from tablegate.gateway.control.access import CONSOLE, PREFIX
+from tablegate.gateway.control.clocks import Clock
 from tablegate.gateway.control.interceptor import RequestInterceptor
-from tablegate.gateway.dialect import Dialect, Gateway, UnloadedDialect
-from tablegate.gateway.http import Reply, Request, text_reply
+from tablegate.gateway.dialects.dialect import Dialect, Gateway, UnloadedDialect
+from tablegate.gateway.http.messages import Reply, Request, text_reply
 from tablegate.gateway.model.errors import Busy, GatewayError, HeadTooLong, LimitExceeded, NotAllowed
 from tablegate.gateway.observability import logs
 from tablegate.gateway.security.browsers import OriginPolicy
-from tablegate.gateway.security.quota_keeper import QuotaSync
+from tablegate.gateway.security.quotas import QuotaSync
 
 if TYPE_CHECKING:
     from tablegate.gateway.control.administration import Administration

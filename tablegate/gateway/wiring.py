@@ -12,19 +12,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tablegate.gateway.adapter import dialects, table_describers
 from tablegate.gateway.application import Application
 from tablegate.gateway.capabilities import new_engine
-from tablegate.gateway.clock import Clock
 from tablegate.gateway.configuration.database_urls import hosts_of
 from tablegate.gateway.configuration.settings import BadSetting, Settings
-from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.control.clocks import Clock
+from tablegate.gateway.dialects.adapter import dialects, table_describers
+from tablegate.gateway.dialects.dialect import Gateway
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.model.errors import NotInstalled
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credentials
-from tablegate.gateway.security.quota_keeper import QuotaSync
-from tablegate.gateway.security.quotas import Quotas
+from tablegate.gateway.security.quotas import Quotas, QuotaSync
 from tablegate.gateway.security.secret_cipher import find_key
 from tablegate.gateway.store.opening.opening import open_database, open_replica
 from tablegate.gateway.store.sql import checksums

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tablegate.gateway.command_line.help_sections import SectionedCommand
+from tablegate.gateway.command_line.options import SectionedCommand
 from tablegate.transfer.errors import TransferError
 from tablegate.transfer.flags import (
     DUPLICATES,

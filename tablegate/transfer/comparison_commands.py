@@ -13,8 +13,7 @@ from typing import Any
 
 import click
 
-from tablegate.gateway.command_line.flags import FiniteFloatRange
-from tablegate.gateway.command_line.help_sections import SectionedCommand
+from tablegate.gateway.command_line.options import FiniteFloatRange, SectionedCommand
 from tablegate.transfer.flags import (
     DUPLICATES,
     ESCAPE_KEYS,

@@ -24,7 +24,7 @@ from tablegate.adapters.tablestore.operation_table import OPERATIONS
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound, WireRow, encode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.adapters.tablestore.wire.protocol import tunnel_pb2
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.identities import Identity
 from tablegate.gateway.security.sessions import Sessions

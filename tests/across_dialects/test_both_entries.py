@@ -20,13 +20,13 @@ import pytest
 
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB
 from tablegate.adapters.tablestore.operation_table import OPERATIONS
-from tablegate.gateway import http as gateway_http
 from tablegate.gateway.app import application_of
 from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.dialects.dialect import Gateway
 from tablegate.gateway.engine.engine import EngineOptions
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http import messages as gateway_http
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.model.authorization.permissions import READING, WRITING
 from tablegate.gateway.model.errors import Busy, StaleTable
 from tablegate.gateway.observability import audit

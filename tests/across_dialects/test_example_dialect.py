@@ -19,11 +19,11 @@ from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableServiceClient
 
 from docs.examples import key_value_dialect as key_value
-from tablegate.gateway.adapter import dialects
 from tablegate.gateway.app import mount
 from tablegate.gateway.application import Application
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.dialects.adapter import dialects
+from tablegate.gateway.dialects.dialect import Gateway
 from tablegate.gateway.model.errors import Busy, DatabaseFailed, PartitionLocked, TableBusy
 from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credentials
 from tablegate.gateway.wiring import connect, open_store

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from tablegate.gateway.console.sign_in import SignIn
-from tablegate.gateway.control.answers import BadRequest
-from tablegate.gateway.http import Request
+from tablegate.gateway.control.documents import BadRequest
+from tablegate.gateway.http.messages import Request
 from tablegate.gateway.model.authorization.accesses import Access
 from tablegate.gateway.model.authorization.grants import Verdict
 from tablegate.gateway.model.authorization.permissions import Channel, Permission

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway.console.account_forms import FORMS
+from tablegate.gateway.console.access_pages import ACCOUNT_FORMS
 from tablegate.gateway.console.sign_in import SignIn
-from tablegate.gateway.dialect import Dialect
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.dialects.dialect import Dialect
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.model.errors import QuotaExceeded
 from tablegate.gateway.observability.audit import AuditScope, AuditTrail, KeyForm
 from tablegate.gateway.security.credentials import Credential, Scheme
@@ -176,6 +176,6 @@ def test_pages_of_the_console_count(attempts: Attempts) -> None:
 
 def test_the_owner_of_a_form() -> None:
     """The console names owners as grants do."""
-    make = FORMS["quota_delete"].document_of
+    make = ACCOUNT_FORMS["quota_delete"].document_of
     assert make(None, {"owner": "group/ops"}) == {"access_id": "group/ops"}
     assert make(None, {"owner": "aws/KEY"}) == {"scheme": "aws", "access_id": "KEY"}

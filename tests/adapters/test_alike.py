@@ -11,14 +11,13 @@ from unittest.mock import Mock
 import flask
 import pytest
 
-from tablegate.gateway.adapter import adapters
 from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.dialect import Detection, Dialect, Gateway
-from tablegate.gateway.http import Request
+from tablegate.gateway.dialects.adapter import OperationTable, adapters
+from tablegate.gateway.dialects.dialect import Detection, Dialect, Gateway
+from tablegate.gateway.http.messages import Request
 from tablegate.gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
-from tablegate.gateway.operation_table import OperationTable
 from tablegate.gateway.security.credentials import Credentials
 
 FOLDER = Path(__file__).parents[2] / "tablegate/adapters"

@@ -22,8 +22,8 @@ from tablegate.gateway.__main__ import main
 from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import BadSetting
+from tablegate.gateway.doctor import databases, environment
 from tablegate.gateway.doctor import databases as database_checks
-from tablegate.gateway.doctor import machine, nodes
 from tablegate.gateway.doctor.findings import (
     Check,
     CheckContext,
@@ -220,7 +220,7 @@ def test_a_disk_that_is_nearly_full(database_url: str, monkeypatch: pytest.Monke
         total = 1 << 40
         free = 63 << 20
 
-    monkeypatch.setattr(machine.shutil, "disk_usage", lambda path: Usage)
+    monkeypatch.setattr(environment.shutil, "disk_usage", lambda path: Usage)
     checks = examined(own(database_url), code=SOMETHING_FAILED)
     assert checks["disk"]["level"] == "failed"
     Usage.free = (1 << 30) - 1
@@ -270,22 +270,22 @@ def test_where_a_distributed_database_has_its_tables(monkeypatch: pytest.MonkeyP
     shards = [NodeShards("a:5432", 16), NodeShards("b:5432", 16)]
     placed = TablePlacement(["rows", "changes"], ["tables"], [], shards)
     prepared = [("100",)]
-    monkeypatch.setattr(nodes, "placement_of", lambda url: placed)
+    monkeypatch.setattr(databases, "placement_of", lambda url: placed)
     monkeypatch.setattr(CheckContext, "query", lambda context, statement: prepared)
     looked_at = CheckContext(load({"database": "postgresql://a/b"}, {}), None)
-    [told] = nodes.distribution(looked_at)
+    [told] = databases.distribution(looked_at)
     assert told.level is Severity.OK
     assert told.text == "2 tables by slot (a:5432 has 16 shards, b:5432 has 16 shards), 1 on every node"
     prepared[0] = ("0",)
-    assert [told.level for told in nodes.distribution(looked_at)] == [Severity.OK, Severity.FAILED]
+    assert [told.level for told in databases.distribution(looked_at)] == [Severity.OK, Severity.FAILED]
     placed = placed._replace(alone=["jobs"])
-    [told] = nodes.distribution(looked_at)
+    [told] = databases.distribution(looked_at)
     assert told.level is Severity.FAILED and "on one node only: jobs" in told.text
 
 
 def test_a_distributed_database_has_no_replicas() -> None:
     settings = load({"database": "postgresql://a/b", "replica": ("postgresql://c/b",)}, {})
-    [told] = nodes.replicas(CheckContext(settings, Distributed()))  # type: ignore[arg-type]
+    [told] = databases.replicas(CheckContext(settings, Distributed()))  # type: ignore[arg-type]
     assert told.level is Severity.FAILED
     with pytest.raises(BadSetting, match="distributed over several nodes"):
         open_store(settings, Distributed())  # type: ignore[arg-type]

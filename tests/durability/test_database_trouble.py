@@ -17,12 +17,12 @@ import requests
 from click.testing import CliRunner
 from sqlalchemy import make_url
 
-from tablegate.gateway import background
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.app import application_of
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.model.errors import Busy, OutOfSpace
 from tablegate.gateway.security.credentials import Credentials
+from tablegate.gateway.server import background
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.store.postgresql.pipeline import translate_error
 from tablegate.gateway.store.sqlite.database import SQLite

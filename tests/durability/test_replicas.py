@@ -22,7 +22,7 @@ from azure.data.tables import TableServiceClient
 from tablegate.gateway.app import application_of
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import BadSetting
-from tablegate.gateway.doctor import nodes
+from tablegate.gateway.doctor import databases
 from tablegate.gateway.doctor.findings import CheckContext
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model import fast_paths
@@ -375,7 +375,7 @@ def test_doctor_looks_at_each_replica(cluster: Cluster, standby: Node) -> None:
         settings = load({"database": cluster.primary.url, "replica": replicas, "replica_lag_ms": 300}, {})
         with contextlib.closing(connect(settings)) as database:
             return [
-                (told.level.value, told.text) for told in nodes.replicas(CheckContext(settings, database))
+                (told.level.value, told.text) for told in databases.replicas(CheckContext(settings, database))
             ]
 
     nowhere = "postgresql://postgres@127.0.0.1:1/postgres"

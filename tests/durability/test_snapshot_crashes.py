@@ -18,7 +18,7 @@ import requests
 
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.control import snapshots
-from tablegate.gateway.control.answers import run
+from tablegate.gateway.control.documents import run
 from tablegate.gateway.features.history.backup_commands import ListNamespaces
 from tablegate.gateway.model.tables.tables import SNAPSHOTS
 from tablegate.gateway.wiring import connect, open_store

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from tablegate.adapters.azuretable.operation_table import OPERATIONS as AZURE
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB
 from tablegate.adapters.tablestore.operation_table import OPERATIONS as TABLE_STORE
-from tablegate.gateway.http import Request
+from tablegate.gateway.http.messages import Request
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 from tablegate.gateway.model.request_facts import RequestKind
 from tablegate.gateway.security.sessions import Session

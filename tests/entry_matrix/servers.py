@@ -21,7 +21,7 @@ from tablegate.adapters.azuretable.tables.documents import formatted
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.app import application_of, create_app
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.model.authorization.grants import DENY_ALL
 from tablegate.gateway.model.authorization.quotas import Quota
 from tablegate.gateway.observability import audit

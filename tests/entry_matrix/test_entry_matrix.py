@@ -27,7 +27,7 @@ from tablegate.gateway.app import application_of
 from tablegate.gateway.console.searches import place_of
 from tablegate.gateway.console.sign_in import COOKIE, SignIn
 from tablegate.gateway.control.access import CONSOLE
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.model.values.keys import Position
 from tests.conftest import new_database
 from tests.entry_matrix.requests import KNOWN, UNSIGNED, WRONG_SECRET, Caller, Derived, Row, rows

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from tablegate.gateway.__main__ import main
-from tablegate.gateway.command_line.audited import OWN_LINES, READING
+from tablegate.gateway.command_line.database import COMMANDS_WITH_OWN_RECORDS, READING_COMMANDS
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.features.history import backup_commands
@@ -226,8 +226,8 @@ def command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine
 
 
 def test_every_command_has_a_cell() -> None:
-    assert READS.keys() == READING
-    assert KEPT.keys() == OWN_LINES
+    assert READS.keys() == READING_COMMANDS
+    assert KEPT.keys() == COMMANDS_WITH_OWN_RECORDS
     assert set(commands(main)) == READS.keys() | KEPT.keys() | CHANGES.keys() | BESIDE | NOT_RUN_HERE
 
 

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 from tablegate.adapters.azuretable.dialect import AzureTable
 from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.dialects.dialect import Gateway
 from tablegate.gateway.security.credentials import Credentials
 from tests.adapters.azuretable.batch_requests import batch_of, insert_part, part, query_batch, upsert_part
 from tests.adapters.azuretable.client import ACCOUNT, AzureRequests

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tablegate.gateway.http import Request
+from tablegate.gateway.http.messages import Request
 from tests.entry_requests import Case, Send
 from tests.support.live_dynamodb import Index, Live, definitions, key_schema
 

@@ -9,7 +9,7 @@ from tablegate.adapters.tablestore.wire.plainbuffer import Bound, WireRow, encod
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as search_messages
 from tablegate.adapters.tablestore.wire.protocol import sql_pb2, tunnel_pb2
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.http import Request
+from tablegate.gateway.http.messages import Request
 from tests.adapters.tablestore.client import cells_of, condition, no_throughput, row, signed
 from tests.adapters.tablestore.search_messages import match_all, schema, search_query
 from tests.entry_requests import NOW_MS, Case, Send

@@ -10,8 +10,8 @@ import pytest
 
 from tablegate.gateway.app import application_of, create_app
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.http import Request
-from tablegate.gateway.request_memory import RequestMemory
+from tablegate.gateway.http.messages import Request
+from tablegate.gateway.http.request_bodies import RequestMemory
 
 MAX_BODY_BYTES = load({}, {}).max_body_bytes
 

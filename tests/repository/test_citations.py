@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tablegate.gateway.dialect import Dialect
+from tablegate.gateway.dialects.dialect import Dialect
 from tablegate.gateway.store.sql.databases import Database, Statements
 from tests.support.sources import FOLDERS, PRODUCT, ROOT
 

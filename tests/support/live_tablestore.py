@@ -13,7 +13,7 @@ import urllib.request
 from urllib.parse import urlsplit
 
 from tablegate.adapters.tablestore.wire.auth import Caller, reply_signature
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tests.adapters.tablestore.client import INSTANCE, TableStoreCalls
 from tests.adapters.tablestore.search_messages import match_all, search_query
 from tests.support.waiting import PATIENCE_S, wait_until

@@ -18,7 +18,7 @@ import click
 
 from tablegate import testing
 from tablegate.gateway.configuration.settings import SETTINGS
-from tablegate.gateway.health import PATHS
+from tablegate.gateway.control.health import PATHS
 from tests.support import reference_pages
 
 FILE = reference_pages.REFERENCE / "interface.txt"

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tablegate.gateway.http import Reply
+from tablegate.gateway.http.messages import Reply
 
 
 class Bounds(NamedTuple):

@@ -32,16 +32,17 @@ from tablegate.adapters.dynamodb import dialect as dynamodb
 from tablegate.adapters.tablestore import dialect as tablestore
 from tablegate.gateway.app import application_of, create_app, mount
 from tablegate.gateway.application import Application
-from tablegate.gateway.background import BackgroundWork
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.dialect import Dialect, Gateway
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.dialects.dialect import Dialect, Gateway
+from tablegate.gateway.http import wsgi
+from tablegate.gateway.http.flask_bridge import WSGI_REQUEST
+from tablegate.gateway.http.messages import Reply, Request
+from tablegate.gateway.http.wsgi import environ_of
 from tablegate.gateway.observability.audit import AuditTrail
-from tablegate.gateway.server import event_loop, listening, server, wsgi
-from tablegate.gateway.server.flask_bridge import WSGI_REQUEST
+from tablegate.gateway.server import event_loop, listening, server
+from tablegate.gateway.server.background import BackgroundWork
 from tablegate.gateway.server.server_process import lane_of
-from tablegate.gateway.server.wsgi import environ_of
 from tablegate.gateway.wiring import connect, open_store
 from tests.support.waiting import PATIENCE_S
 
@@ -196,7 +197,7 @@ def call_plainly(app: flask.Flask, request: Request) -> Reply:
     environ = environ_of(request)
     del environ[WSGI_REQUEST]
     body, status, headers = run_wsgi_app(app, environ, buffered=True)
-    # The length is a server's to add (gateway.http.Reply).
+    # The length is a server's to add (gateway.http.messages.Reply).
     kept = [(name, value) for name, value in headers if name.lower() != "content-length"]
     return Reply(int(status[:3]), kept, b"".join(body))
 

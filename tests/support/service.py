@@ -16,9 +16,9 @@ import flask
 
 from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.dialect import Dialect, Gateway
+from tablegate.gateway.dialects.dialect import Dialect, Gateway
 from tablegate.gateway.engine.engine import EngineOptions
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.security.credentials import Credential, Credentials
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.store.sql.databases import Database

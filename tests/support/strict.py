@@ -21,9 +21,9 @@ from tablegate.adapters.dynamodb.wire.auth import authorization as dynamodb_sign
 from tablegate.adapters.tablestore import dialect as tablestore
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.coroutines import drive
-from tablegate.gateway.dialect import Dialect, Gateway
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.dialects.coroutines import drive
+from tablegate.gateway.dialects.dialect import Dialect, Gateway
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import ALL, WrittenGrant, policy_of, written_of
 from tablegate.gateway.wiring import connect, open_store, wire

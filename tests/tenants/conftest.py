@@ -26,7 +26,7 @@ from tablegate.adapters.tablestore.wire.auth import Caller, reply_signature
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.security.credentials import ANY_PLACE, Credential, Scheme
 from tablegate.gateway.security.grant_store import ALL
 from tablegate.gateway.wiring import connect, open_store

@@ -1,4 +1,4 @@
-"""Forms with which the console creates and deletes Azure tables (gateway/administration_forms.py)."""
+"""Forms with which the console creates and deletes Azure tables (gateway/dialects/administration_forms.py)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tablegate.adapters.azuretable.flavours import STORAGE
 from tablegate.adapters.azuretable.operation_table import PLAIN, operation_of, purpose_of
 from tablegate.adapters.azuretable.wire.addresses import Address, TableEntry, TableSet
 from tablegate.adapters.azuretable.wire.errors import ServiceError, service_error_of
-from tablegate.gateway.adapter import DialectAdministration
-from tablegate.gateway.administration_forms import (
+from tablegate.gateway.dialects.adapter import DialectAdministration
+from tablegate.gateway.dialects.administration_forms import (
     Describe,
     Field,
     Form,
@@ -25,8 +25,8 @@ from tablegate.gateway.administration_forms import (
     Values,
     typed_name,
 )
-from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.http import Request
+from tablegate.gateway.dialects.dialect import Gateway
+from tablegate.gateway.http.messages import Request
 from tablegate.gateway.model.authorization.permissions import Purpose
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.tables.tables import Table

@@ -26,7 +26,7 @@ from tablegate.adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timest
 from tablegate.adapters.azuretable.wire import addresses, errors, limits, multipart
 from tablegate.adapters.azuretable.wire.addresses import Batch, Entity, EntitySet, Resource
 from tablegate.adapters.azuretable.wire.multipart import InnerHead, InnerReply, InnerRequest
-from tablegate.gateway.http import Request
+from tablegate.gateway.http.messages import Request
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.errors import GatewayError, GroupRefused, NotPermitted
 from tablegate.gateway.model.tables.tables import Table

@@ -1,6 +1,6 @@
 """One call of an operation: input and reply of a handler, and table lookup.
 
-A handler is a coroutine function `operation(call, resource) -> OperationReply` (gateway/coroutines.py). It parses the
+A handler is a coroutine function `operation(call, resource) -> OperationReply` (gateway/dialects/coroutines.py). It parses the
 request, awaits commands and returns a reply. It raises ServiceError (errors.py) or GatewayError. The dialect renders both.
 """
 
@@ -18,8 +18,8 @@ from tablegate.adapters.azuretable.flavours import Flavour
 from tablegate.adapters.azuretable.wire import limits
 from tablegate.adapters.azuretable.wire.addresses import Address
 from tablegate.adapters.azuretable.wire.errors import ServiceError
-from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.http import Request
+from tablegate.gateway.dialects.dialect import Gateway
+from tablegate.gateway.http.messages import Request
 from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.errors import TableMissing
 from tablegate.gateway.model.tables.tables import Table

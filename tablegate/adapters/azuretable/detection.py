@@ -10,8 +10,8 @@ from functools import lru_cache
 
 from tablegate.adapters.azuretable import DIALECT
 from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.dialect import Detection
-from tablegate.gateway.http import Request
+from tablegate.gateway.dialects.dialect import Detection
+from tablegate.gateway.http.messages import Request
 from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY
 
 ACCOUNT_IN_HOST = re.compile(r"([a-z0-9]{3,24})(-secondary)?\.table\.[^/]*", re.IGNORECASE)

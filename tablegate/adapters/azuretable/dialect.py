@@ -1,4 +1,4 @@
-"""The Azure Table dialect: the steps of a request (gateway/dialect.py), and CORS."""
+"""The Azure Table dialect: the steps of a request (gateway/dialects/dialect.py), and CORS."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ from tablegate.adapters.azuretable.wire.addresses import (
     EntitySet,
 )
 from tablegate.adapters.azuretable.wire.errors import INJECTABLE_FAULTS, ServiceError, service_error_of
-from tablegate.gateway.adapter import Adapter, ConsolePart
-from tablegate.gateway.dialect import Dialect, Gateway
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.dialects.adapter import Adapter, ConsolePart
+from tablegate.gateway.dialects.dialect import Dialect, Gateway
+from tablegate.gateway.http.messages import Reply, Request
+from tablegate.gateway.http.request_bodies import MIN_PARSED_BYTES
 from tablegate.gateway.model.errors import (
     Busy,
     GatewayError,
@@ -46,7 +47,6 @@ from tablegate.gateway.model.errors import (
 from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.composites import name_of
-from tablegate.gateway.request_memory import MIN_PARSED_BYTES
 from tablegate.gateway.security.credentials import Scheme
 from tablegate.gateway.security.identities import ENTRA, ENTRA_SCHEME
 

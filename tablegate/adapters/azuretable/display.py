@@ -12,7 +12,7 @@ from tablegate.adapters.azuretable.entities.entity_renderer import EntityFormat,
 from tablegate.adapters.azuretable.values import keys, names, values
 from tablegate.adapters.azuretable.values.values import spell, view
 from tablegate.adapters.azuretable.wire.errors import ServiceError
-from tablegate.gateway.adapter import RowDisplay
+from tablegate.gateway.dialects.adapter import RowDisplay
 from tablegate.gateway.model.commands.row_search import Condition, NotExpressible, Operator, RowSearch
 from tablegate.gateway.model.commands.writes import Replace, Write
 from tablegate.gateway.model.errors import BadKey, Busy

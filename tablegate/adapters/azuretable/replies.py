@@ -12,8 +12,8 @@ from tablegate.adapters.azuretable.entities.entity_renderer import MetadataLevel
 from tablegate.adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text
 from tablegate.adapters.azuretable.wire import limits
 from tablegate.adapters.azuretable.wire.errors import ServiceError, as_json, as_xml
-from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.dialects.dialect import Gateway
+from tablegate.gateway.http.messages import Reply, Request
 
 _XML_COMPONENTS = frozenset({"acl", "properties", "stats", "userdelegationkey"})
 _VERSION = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)

@@ -23,7 +23,7 @@ from tablegate.adapters.azuretable.wire.addresses import (
     TableSet,
 )
 from tablegate.adapters.azuretable.wire.errors import REFUSALS, ServiceError
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.model.errors import Busy
 from tablegate.gateway.model.request_facts import (
     RejectedParts,

@@ -1,4 +1,4 @@
-"""Settings of DynamoDB tables for the console, and the operations that it runs (gateway/administration_forms.py)."""
+"""Settings of DynamoDB tables for the console, and the operations that it runs (gateway/dialects/administration_forms.py)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tablegate.adapters.dynamodb.operation_table import OPERATIONS
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
-from tablegate.gateway.adapter import DialectAdministration
-from tablegate.gateway.administration_forms import (
+from tablegate.gateway.dialects.adapter import DialectAdministration
+from tablegate.gateway.dialects.administration_forms import (
     Cell,
     Describe,
     Moment,
@@ -24,7 +24,7 @@ from tablegate.gateway.administration_forms import (
     Section,
     SectionRow,
 )
-from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.dialects.dialect import Gateway
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.credentials import NO_ACCOUNT, Scheme

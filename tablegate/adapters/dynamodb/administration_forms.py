@@ -1,4 +1,4 @@
-"""Forms with which the console administers DynamoDB tables, as data (gateway/administration_forms.py)."""
+"""Forms with which the console administers DynamoDB tables, as data (gateway/dialects/administration_forms.py)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from tablegate.gateway.administration_forms import BadField, Field, Form, Values, number, typed_name, words
+from tablegate.gateway.dialects.administration_forms import (
+    BadField,
+    Field,
+    Form,
+    Values,
+    number,
+    typed_name,
+    words,
+)
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.credentials import NO_ACCOUNT
 

@@ -1,6 +1,6 @@
 """One call of an operation: the input of a handler, the resources that it names, and access to its table.
 
-A handler is a coroutine function `operation(call) -> Answer` (gateway/coroutines.py). It parses `call.input`, awaits
+A handler is a coroutine function `operation(call) -> Answer` (gateway/dialects/coroutines.py). It parses `call.input`, awaits
 commands and returns the answer: a dict, or the bytes of a JSON object. It raises ServiceError (errors.py) or
 GatewayError. The dialect renders both as its error replies.
 
@@ -18,7 +18,7 @@ from tablegate.adapters.dynamodb.wire.arns import bare_name
 from tablegate.adapters.dynamodb.wire.errors import Wording, wording_of
 from tablegate.adapters.dynamodb.wire.gateway_errors import foreign_resource
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
-from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.dialects.dialect import Gateway
 from tablegate.gateway.model.authorization.authorizations import Authorization, NamedResource
 from tablegate.gateway.model.authorization.permissions import (
     ACCOUNT_PERMISSIONS,

@@ -7,8 +7,8 @@ import re
 from tablegate.adapters.dynamodb import DIALECT
 from tablegate.adapters.dynamodb.values import keys
 from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.dialect import Detection
-from tablegate.gateway.http import Request
+from tablegate.gateway.dialects.dialect import Detection
+from tablegate.gateway.http.messages import Request
 
 _HINT = (
     'boto3.client("dynamodb", endpoint_url="{url}", region_name="us-east-1", '

@@ -32,10 +32,10 @@ from tablegate.adapters.dynamodb.wire.errors import (
 )
 from tablegate.adapters.dynamodb.wire.gateway_errors import error_for_caller, service_error_of
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
-from tablegate.gateway.adapter import Adapter, ConsolePart
 from tablegate.gateway.configuration.settings import BadSetting
-from tablegate.gateway.dialect import CONFLICT, INTERNAL, LIMIT, THROTTLING, Dialect, Gateway, Seed
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.dialects.adapter import Adapter, ConsolePart
+from tablegate.gateway.dialects.dialect import CONFLICT, INTERNAL, LIMIT, THROTTLING, Dialect, Gateway, Seed
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.model import errors
 from tablegate.gateway.model.authorization.permissions import Channel
 from tablegate.gateway.model.errors import GatewayError, LimitExceeded, NotPermitted

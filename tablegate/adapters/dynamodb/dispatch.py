@@ -18,11 +18,11 @@ from tablegate.adapters.dynamodb.operation_table import NAMES, OPERATIONS
 from tablegate.adapters.dynamodb.wire import auth, http, limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, serialization
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
-from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.http import Request
+from tablegate.gateway.dialects.dialect import Gateway
+from tablegate.gateway.http.messages import Request
+from tablegate.gateway.http.request_bodies import MIN_PARSED_BYTES
 from tablegate.gateway.model.authorization.authorizations import Authorization
 from tablegate.gateway.model.errors import Busy
-from tablegate.gateway.request_memory import MIN_PARSED_BYTES
 from tablegate.gateway.security.credentials import Scheme
 
 _SCHEME = Scheme.AWS.value

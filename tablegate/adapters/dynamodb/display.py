@@ -19,7 +19,7 @@ from tablegate.adapters.dynamodb.operations.items import put_write
 from tablegate.adapters.dynamodb.values.composites import render, shown_schema
 from tablegate.adapters.dynamodb.values.values import is_too_large, item_of, render_value, render_values, view
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
-from tablegate.gateway.adapter import RowDisplay
+from tablegate.gateway.dialects.adapter import RowDisplay
 from tablegate.gateway.model.commands.row_search import Condition, NotExpressible, Operator, RowSearch
 from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.errors import BadKey, KeyTooLong

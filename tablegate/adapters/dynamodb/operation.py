@@ -23,7 +23,7 @@ from tablegate.adapters.dynamodb.validation.fast_validator import Checker, Rule
 from tablegate.adapters.dynamodb.validation.shapes import Request
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ITEM_WRITES, RuleContext, ServiceError, serialization
-from tablegate.gateway.dialect import LONG_BYTES
+from tablegate.gateway.dialects.dialect import LONG_BYTES
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 

@@ -14,8 +14,8 @@ from tablegate.adapters.dynamodb.tables import resource_policies, tables, tags, 
 from tablegate.adapters.dynamodb.validation import item_rules, resource_rules, shortening, table_rules
 from tablegate.adapters.dynamodb.validation.item_schemas import ITEM_REQUESTS, TRANSACTION_REQUESTS
 from tablegate.adapters.dynamodb.validation.table_schemas import RESOURCE_REQUESTS, TABLE_REQUESTS
+from tablegate.gateway.dialects.adapter import OperationTable
 from tablegate.gateway.model.authorization.permissions import Channel, Permission, Purpose
-from tablegate.gateway.operation_table import OperationTable
 
 _P = Permission
 # Expressions take up to 30 us for each byte.

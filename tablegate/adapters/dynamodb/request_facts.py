@@ -18,8 +18,8 @@ from tablegate.adapters.dynamodb.tables.descriptions import shown_table_keys
 from tablegate.adapters.dynamodb.wire import http, limits
 from tablegate.adapters.dynamodb.wire.errors import REFUSALS
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
-from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.dialects.dialect import Gateway
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.model import request_facts
 
 _AUTHENTICATED_REFUSALS = frozenset({"AccessDeniedException"})

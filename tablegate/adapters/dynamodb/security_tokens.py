@@ -18,8 +18,8 @@ from xml.sax.saxutils import escape
 from tablegate.adapters.dynamodb.wire import auth, http
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.gateway.configuration.settings import BadSetting
-from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.dialects.dialect import Gateway
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.identities import BadToken, Identity

@@ -42,8 +42,8 @@ from tablegate.adapters.dynamodb.wire.auth import DEFAULT_ACCOUNT, DEFAULT_REGIO
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
-from tablegate.gateway.coroutines import all_of, drive
-from tablegate.gateway.dialect import BadSeed, Gateway, Seed
+from tablegate.gateway.dialects.coroutines import all_of, drive
+from tablegate.gateway.dialects.dialect import BadSeed, Gateway, Seed
 from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.errors import GatewayError, TableMissing

@@ -1,4 +1,4 @@
-"""Forms and sections with which the console administers tables of Table Store (gateway/administration_forms.py)."""
+"""Forms and sections with which the console administers tables of Table Store (gateway/dialects/administration_forms.py)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tablegate.adapters.tablestore.operation_table import OPERATIONS
 from tablegate.adapters.tablestore.wire.auth import Caller
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid, service_error_of
 from tablegate.adapters.tablestore.wire.parsing import parse
-from tablegate.gateway.adapter import DialectAdministration
-from tablegate.gateway.administration_forms import (
+from tablegate.gateway.dialects.adapter import DialectAdministration
+from tablegate.gateway.dialects.administration_forms import (
     BadField,
     Describe,
     Field,
@@ -31,7 +31,7 @@ from tablegate.gateway.administration_forms import (
     typed_name,
     words,
 )
-from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.dialects.dialect import Gateway
 from tablegate.gateway.model.authorization.permissions import Purpose
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.tables.tables import Table

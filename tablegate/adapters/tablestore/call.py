@@ -1,6 +1,6 @@
 """The context of a call of an operation, and the look-up of its tables.
 
-A handler is a coroutine function `operation(call) -> Message` (gateway/coroutines.py). It parses `call.message`, awaits
+A handler is a coroutine function `operation(call) -> Message` (gateway/dialects/coroutines.py). It parses `call.message`, awaits
 commands and returns the answer's protobuf message. It raises ServiceError or GatewayError. The dialect renders both as
 error replies.
 
@@ -20,7 +20,7 @@ from tablegate.adapters.tablestore import DIALECT
 from tablegate.adapters.tablestore.wire.auth import Caller
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.adapters.tablestore.wire.names import check_table_name, is_name
-from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.dialects.dialect import Gateway
 from tablegate.gateway.model.authorization.authorizations import Authorization, NamedResource
 from tablegate.gateway.model.commands.table_commands import FindTable, ListTables
 from tablegate.gateway.model.errors import NotPermitted, TableMissing

@@ -6,8 +6,8 @@ import re
 
 from tablegate.adapters.tablestore import DIALECT
 from tablegate.adapters.tablestore.values.views import index_view
-from tablegate.gateway.dialect import Detection
-from tablegate.gateway.http import Request
+from tablegate.gateway.dialects.dialect import Detection
+from tablegate.gateway.http.messages import Request
 
 _HEADER_PREFIX = "x-ots-"
 _HINT = 'OTSClient("{url}", "tablegate", "tablegate", "instance")'

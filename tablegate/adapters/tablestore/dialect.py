@@ -21,14 +21,14 @@ from tablegate.adapters.tablestore.wire.auth import Caller
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.plainbuffer import CELL_BEGINNING
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.adapter import Adapter, ConsolePart
-from tablegate.gateway.dialect import Dialect
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.dialects.adapter import Adapter, ConsolePart
+from tablegate.gateway.dialects.dialect import Dialect
+from tablegate.gateway.http.messages import Reply, Request
+from tablegate.gateway.http.request_bodies import MIN_PARSED_BYTES
 from tablegate.gateway.model.authorization.quotas import account_of
 from tablegate.gateway.model.errors import GatewayError, HeadTooLong, LimitExceeded
 from tablegate.gateway.model.request_facts import RequestFacts, RequestKind, kind_of, only_reads_rows
 from tablegate.gateway.model.tables.tables import Table
-from tablegate.gateway.request_memory import MIN_PARSED_BYTES
 from tablegate.gateway.security.credentials import Scheme
 
 log = logging.getLogger(__name__)

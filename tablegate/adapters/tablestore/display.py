@@ -22,7 +22,7 @@ from tablegate.adapters.tablestore.values.views import view
 from tablegate.adapters.tablestore.wire.errors import ServiceError
 from tablegate.adapters.tablestore.wire.names import check_column_name
 from tablegate.adapters.tablestore.wire.plainbuffer import WireCell
-from tablegate.gateway.adapter import RowDisplay
+from tablegate.gateway.dialects.adapter import RowDisplay
 from tablegate.gateway.model.commands.row_search import Condition, NotExpressible, Operator, RowSearch
 from tablegate.gateway.model.commands.writes import Replace, Write
 from tablegate.gateway.model.expressions.predicates import ALWAYS, Comparison

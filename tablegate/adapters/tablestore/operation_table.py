@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore.call import Handler
+from tablegate.gateway.dialects.adapter import OperationTable
 from tablegate.gateway.model.authorization.permissions import Purpose
-from tablegate.gateway.operation_table import OperationTable
 
 
 class Operation(NamedTuple):

@@ -21,7 +21,7 @@ from tablegate.adapters.tablestore.wire.errors import REFUSALS
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound, Datum
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.model import request_facts
 from tablegate.gateway.model.request_facts import RequestFacts, RequestKind, table_names
 from tablegate.gateway.model.values.values import Value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from tablegate.gateway.command_line.help_sections import SectionedCommand
+from tablegate.gateway.command_line.options import SectionedCommand
 
 
 @click.command(cls=SectionedCommand)

@@ -7,20 +7,20 @@ from typing import Any, TextIO
 
 import click
 
-from tablegate.gateway.command_line.administering import (
+from tablegate.gateway.command_line.database import (
     ADMINISTRATION_SETTINGS,
     URL_OPTION,
     administration,
+    opened_database,
 )
-from tablegate.gateway.command_line.flags import (
+from tablegate.gateway.command_line.options import (
     AUDIT_SETTINGS,
     DATABASE_SETTINGS,
     SECRET_KEY_SETTINGS,
+    SectionedGroup,
     file_text,
     with_settings,
 )
-from tablegate.gateway.command_line.help_sections import SectionedGroup
-from tablegate.gateway.command_line.opening import opened_database
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.security.credentials import ANY_PLACE, Scheme
 

@@ -8,8 +8,7 @@ import sys
 
 import click
 
-from tablegate.gateway.command_line.flags import ALL_SETTINGS, with_settings
-from tablegate.gateway.command_line.help_sections import SectionedCommand
+from tablegate.gateway.command_line.options import ALL_SETTINGS, SectionedCommand, with_settings
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.doctor.examination import DEEP_CHECKS, PLAIN_CHECKS, examine
 from tablegate.gateway.doctor.findings import Finding, Severity

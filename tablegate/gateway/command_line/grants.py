@@ -7,13 +7,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from tablegate.gateway.command_line.administering import (
-    ADMINISTRATION_SETTINGS,
-    URL_OPTION,
-    administration,
-)
-from tablegate.gateway.command_line.flags import file_text, with_settings
-from tablegate.gateway.command_line.help_sections import SectionedGroup
+from tablegate.gateway.command_line.database import ADMINISTRATION_SETTINGS, URL_OPTION, administration
+from tablegate.gateway.command_line.options import SectionedGroup, file_text, with_settings
 from tablegate.gateway.configuration.settings import Settings
 
 if TYPE_CHECKING:

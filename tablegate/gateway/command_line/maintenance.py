@@ -1,18 +1,33 @@
-"""migrate, sweep and vacuum: schema migrations, background work and free pages, without a server."""
+"""Maintenance of a database without a server: migrate, sweep, vacuum, backup, distribute and undistribute.
+
+They run schema migrations and background work, return free pages, copy a SQLite database online, and spread the tables over
+the nodes of Citus.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
 import click
 
-from tablegate.gateway.command_line.administering import (
+from tablegate.gateway.command_line.database import (
     ADMINISTRATION_SETTINGS,
     URL_OPTION,
     administration,
+    opened_database,
+    record_command,
 )
 from tablegate.gateway.command_line.errors import one_line_errors
-from tablegate.gateway.command_line.flags import AUDIT_SETTINGS, DATABASE_SETTINGS, with_settings
-from tablegate.gateway.command_line.help_sections import SectionedCommand
-from tablegate.gateway.command_line.opening import opened_database, record_command
+from tablegate.gateway.command_line.options import (
+    AUDIT_SETTINGS,
+    DATABASE_SETTINGS,
+    SectionedCommand,
+    with_settings,
+)
 from tablegate.gateway.configuration.database_urls import without_password
 from tablegate.gateway.configuration.settings import Settings
 
@@ -86,7 +101,7 @@ def sweep(settings: Settings, url: str | None) -> None:
             operate("POST", "/sweep")
         click.echo("all expired rows are deleted")
         return
-    from tablegate.gateway.adapter import register_views
+    from tablegate.gateway.dialects.adapter import register_views
 
     with opened_database(settings) as opened:
         register_views(opened.engine, settings)
@@ -108,3 +123,129 @@ def vacuum(settings: Settings) -> None:
     with opened_database(settings) as opened:
         before, after = opened.store.database.compact()
         click.echo(f"{settings.database_path}: {before:,} bytes before, {after:,} bytes now")
+
+
+@click.command(cls=SectionedCommand)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--quiet", is_flag=True, help="Show no progress bar.")
+@with_settings("database", "synchronous")
+def backup(settings: Settings, file: Path, quiet: bool) -> None:
+    """Copy a SQLite database into a new FILE while its server runs.
+
+    FILE contains all writes that were acknowledged before the printed time. A server can open it as its database
+    (docs/operate/backup.md). The secret key of stored credentials is not in FILE. Keep it elsewhere.
+    For PostgreSQL use its own tools.
+    """
+    from tablegate.gateway.store.opening.opening import open_database
+
+    path = settings.database_path
+    if settings.memory or (path is not None and not path.is_file()):
+        reason = "a database in memory cannot be opened" if path is None else f"there is no database {path}"
+        raise click.ClickException(f"Cannot back up: {reason}. Name a database with --database.")
+    try:
+        with one_line_errors(), _backup_progress(not quiet and sys.stderr.isatty()) as report:
+            database = open_database(settings.database, settings.synchronous)
+            with contextlib.closing(database):
+                moment = database.back_up(file.absolute(), report)
+    except OSError as error:
+        raise click.ClickException(f"Cannot write {error.filename or file}: {error.strerror}.") from None
+    at = datetime.fromtimestamp(moment, UTC).isoformat(timespec="microseconds")
+    click.echo(f"{file}\t{file.stat().st_size} bytes\tas of {at}")
+    if path is not None and (key := path.with_name(path.name + ".key")).exists():
+        click.echo(
+            f"The credentials in the backup are encrypted with the key in {key}. A server on the backup needs a copy of it"
+            f" as {file}.key. Keep another copy elsewhere.",
+            err=True,
+        )
+
+
+@contextlib.contextmanager
+def _backup_progress(is_shown: bool) -> Iterator[Callable[[int, int], None]]:
+    """Return a callback for the numbers of copied and of all pages. It draws a progress bar on a terminal."""
+    if not is_shown:
+        yield lambda done, total: None
+        return
+    with click.progressbar(length=1, label="copying", file=sys.stderr) as bar:
+
+        def report(done: int, total: int) -> None:
+            bar.length = total
+            bar.update(done - bar.pos)
+
+        yield report
+
+
+# A server sends a statement to each shard, so more shards cost more. 256 shards have four slots each.
+_SHARDS = 8
+_MOST_SHARDS = 256
+
+
+@click.command(cls=SectionedCommand)
+@click.option(
+    "--shards",
+    type=click.IntRange(1, _MOST_SHARDS),
+    default=_SHARDS,
+    show_default=True,
+    help="Number of shards, at best a power of two. Choose one or two for each node that you expect, since nodes added later "
+    "take over shards.",
+)
+@with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
+def distribute(settings: Settings, shards: int) -> None:
+    """Spread the tables over the nodes of Citus.
+
+    Run it on the database of the coordinator while no server runs. If it is interrupted, run it again.
+    """
+    from tablegate.gateway.store.opening.migrating import migrate as run_migrations
+    from tablegate.gateway.store.opening.opening import distribute as run
+    from tablegate.gateway.wiring import connect
+
+    _check_can_distribute(settings)
+    with one_line_errors():
+        database = connect(settings)
+        run_migrations(database)
+        database.close()
+        _print_steps(run(settings.database, shards), "everything was distributed already")
+    record_command(settings)
+    list_placement(settings.database)
+
+
+@click.command(cls=SectionedCommand)
+@with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
+def undistribute(settings: Settings) -> None:
+    """Move all tables back to the coordinator. Run it while no server runs."""
+    from tablegate.gateway.store.opening.opening import undistribute as run
+
+    _check_can_distribute(settings)
+    with one_line_errors():
+        _print_steps(run(settings.database), "nothing was distributed")
+    record_command(settings)
+
+
+def list_placement(url: str) -> None:
+    """Print the nodes of the tables of a database, if it is distributed."""
+    from tablegate.gateway.store.opening.opening import placement_of
+
+    found = placement_of(url)
+    if found is None:
+        return
+    for node in found.nodes:
+        click.echo(f"node {node.name}\t{node.shards} shards of rows")
+    click.echo(f"by slot\t{', '.join(found.distributed)}")
+    click.echo(f"on every node\t{', '.join(found.everywhere)}")
+    if found.alone:
+        click.echo(f"on one node only\t{', '.join(found.alone)}: run tablegate distribute")
+
+
+def _check_can_distribute(settings: Settings) -> None:
+    if not settings.database.startswith("postgresql"):
+        raise click.ClickException(
+            "only a PostgreSQL database can be distributed. Name one with --database postgresql://..."
+        )
+
+
+def _print_steps(steps: Iterator[str], nothing: str) -> None:
+    done = 0
+    for step in steps:
+        click.echo(step)
+        done += 1
+    if not done:
+        click.echo(nothing)

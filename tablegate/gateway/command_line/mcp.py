@@ -6,7 +6,7 @@ import os
 
 import click
 
-from tablegate.gateway.command_line.help_sections import SectionedCommand
+from tablegate.gateway.command_line.options import SectionedCommand
 
 _KEY_VARIABLES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 

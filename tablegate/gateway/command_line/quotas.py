@@ -7,13 +7,8 @@ from typing import Any
 
 import click
 
-from tablegate.gateway.command_line.administering import (
-    ADMINISTRATION_SETTINGS,
-    URL_OPTION,
-    administration,
-)
-from tablegate.gateway.command_line.flags import with_settings
-from tablegate.gateway.command_line.help_sections import SectionedGroup
+from tablegate.gateway.command_line.database import ADMINISTRATION_SETTINGS, URL_OPTION, administration
+from tablegate.gateway.command_line.options import SectionedGroup, with_settings
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.security.credentials import Scheme
 

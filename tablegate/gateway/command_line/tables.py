@@ -1,21 +1,29 @@
-"""tables: list tables and their background work, keep their history, restore them, and manage their backups."""
+"""tables, streams and jobs: list and administer tables, their backups, their change streams and their unfinished jobs."""
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
+from typing import Any
 
 import click
 
-from tablegate.gateway.command_line.administering import (
+from tablegate.gateway.command_line.database import (
     ADMINISTRATION_SETTINGS,
     URL_OPTION,
     administration,
+    opened_database,
 )
-from tablegate.gateway.command_line.distributing import list_placement
-from tablegate.gateway.command_line.flags import with_settings
-from tablegate.gateway.command_line.help_sections import SectionedGroup
+from tablegate.gateway.command_line.maintenance import list_placement
+from tablegate.gateway.command_line.options import (
+    AUDIT_SETTINGS,
+    DATABASE_SETTINGS,
+    SectionedGroup,
+    with_settings,
+)
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.features.history.backup_commands import RECOVERY_DAYS
+from tablegate.gateway.features.jobs.job_commands import Job
 from tablegate.gateway.security.credentials import SHARED_NAMESPACE
 
 _NAMESPACE = click.option(
@@ -30,7 +38,7 @@ _NAMESPACE = click.option(
 def tables(context: click.Context, settings: Settings, url: str | None) -> None:
     """List each table with its name, key and address in each dialect. * is any account or instance."""
     if context.invoked_subcommand is None:
-        _list(settings, url)
+        _list_tables(settings, url)
     elif url is not None:
         raise click.UsageError(
             f"Give --url after the subcommand: tables {context.invoked_subcommand} --url {url}"
@@ -159,7 +167,7 @@ def _check_time(at: str) -> None:
         ) from error
 
 
-def _list(settings: Settings, url: str | None) -> None:
+def _list_tables(settings: Settings, url: str | None) -> None:
     with administration(settings, url) as operate:
         listed = operate("GET", "/tables")
     for table in listed["tables"]:
@@ -172,3 +180,110 @@ def _list(settings: Settings, url: str | None) -> None:
         click.echo(f"{piece['work']}\t{piece['name']}\t{done}\t{left}")
     if url is None:
         list_placement(settings.database)
+
+
+@click.group(cls=SectionedGroup)
+def streams() -> None:
+    """List and reshard change streams of tables. A running server applies changes at its next write."""
+
+
+@streams.command("list")
+@with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
+def streams_list(settings: Settings) -> None:
+    """List each stream: its table and label, and its shards with their ranges of hashes and parents."""
+    from tablegate.gateway.store.streams import changes
+
+    with opened_database(settings) as opened, opened.store.read() as session:
+        for stream in changes.all_streams(session):
+            state = "enabled" if stream.ended_at_ms is None else "ended"
+            click.echo(f"{stream.namespace}\t{stream.table_name}\t{stream.label}\t{state}")
+            for shard in changes.shards_of(session, stream.id):
+                first, last = shard.hashes
+                parents = ", ".join(map(str, shard.parents)) or "none"
+                state = "open" if shard.closed_at_ms is None else "closed"
+                click.echo(f"\tshard {shard.number}\thashes {first}-{last}\tparents {parents}\t{state}")
+
+
+@streams.command("reshard")
+@click.argument("table")
+@click.option("--shards", type=click.IntRange(1, 256), required=True, help="New number of open shards.")
+@click.option("--namespace", default=SHARED_NAMESPACE, show_default=True, help="Namespace of the table.")
+@with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
+def streams_reshard(settings: Settings, table: str, shards: int, namespace: str) -> None:
+    """Split or merge the shards of a table's stream. More shards allow more parallel readers.
+
+    Records of the old shards stay readable, and readers get them first.
+    """
+    from tablegate.gateway.model.commands.stream_commands import Reshard
+    from tablegate.gateway.model.commands.table_commands import FindTable
+    from tablegate.gateway.model.errors import GatewayError, StaleTable
+    from tablegate.gateway.security import gate
+
+    with opened_database(settings) as opened:
+        outcome: Any = StaleTable()
+        while isinstance(outcome, StaleTable):  # the table was changed in between
+            [found] = gate.run(opened.engine, [FindTable(namespace, table)], None)
+            if isinstance(found, GatewayError):
+                raise click.ClickException(
+                    f"There is no table {table} in the namespace {namespace}. `tablegate tables` lists all."
+                )
+            [outcome] = gate.run(opened.engine, [Reshard(found, shards)], None)
+        if isinstance(outcome, GatewayError):
+            raise click.ClickException(f"Cannot reshard {table}: it has no enabled stream.")
+        numbers = ", ".join(str(number) for number, _ in outcome.rules.stream.shards)
+        click.echo(f"{table} has {len(outcome.rules.stream.shards)} open shards: {numbers}")
+
+
+@click.group(cls=SectionedGroup)
+def jobs() -> None:
+    """List and cancel exports, imports and bulk puts that run in the background."""
+
+
+@jobs.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each job.")
+@with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
+def jobs_list(settings: Settings, as_json: bool) -> None:
+    """List the jobs that have not ended, oldest first: id, kind, namespace, table, start time (UTC) and state."""
+    with opened_database(settings) as opened:
+        for job in _unfinished_jobs(opened):
+            shown = {
+                "id": job.id,
+                "kind": job.kind,
+                "namespace": job.namespace,
+                "table": job.table_name,
+                "started_at": datetime.fromtimestamp(job.created_at_ms / 1000, UTC).isoformat(
+                    timespec="seconds"
+                ),
+                "state": "cancelling" if job.cancelled else "running",
+            }
+            click.echo(json.dumps(shown) if as_json else "\t".join(map(str, shown.values())))
+
+
+@jobs.command("cancel")
+@click.argument("job_id", metavar="ID", type=click.IntRange(1, 2**63 - 1))
+@with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
+def jobs_cancel(settings: Settings, job_id: int) -> None:
+    """Cancel a job. ID is the first column of `jobs list`.
+
+    A running server ends the job before it works on other jobs. An import gets the state CANCELLED, and its table has
+    the items imported so far. An export gets the state FAILED with the code Cancelled."""
+    from tablegate.gateway.features.jobs.job_commands import CancelJob
+    from tablegate.gateway.model.errors import GatewayError
+    from tablegate.gateway.security import gate
+
+    with opened_database(settings) as opened:
+        found = _unfinished_jobs(opened, job_id)
+        if not found:
+            raise click.ClickException(f"There is no running job {job_id}. `tablegate jobs list` lists them.")
+        try:
+            gate.run_one(opened.engine, CancelJob(found[0]), None)
+        except GatewayError as error:
+            raise click.ClickException(f"The database does not answer: {error!r}") from None
+        click.echo(f"Job {job_id} is being cancelled.")
+
+
+def _unfinished_jobs(opened: Any, job_id: int | None = None) -> list[Job]:
+    from tablegate.gateway.features.jobs.job_commands import ListUnfinishedJobs
+    from tablegate.gateway.security import gate
+
+    return gate.run_one(opened.engine, ListUnfinishedJobs(job_id), None)

@@ -1,14 +1,42 @@
-"""Checks of settings that depend on each other. Secrets are read from their files here."""
+"""Checks of settings that depend on each other, and of the reachability of a server's address from other machines.
+
+Secrets are read from their files here.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 import re
+import socket
 from typing import Any
 
 from tablegate.gateway.configuration.database_urls import BadDatabaseURL, normalise
 from tablegate.gateway.configuration.settings import ANY, BadSetting, Settings
 from tablegate.gateway.configuration.text_files import UnreadableText, read_text
+
+
+def is_exposed(settings: Settings) -> bool:
+    """Return True if auth `dev` is reachable from other machines and --insecure is not set."""
+    return settings.auth == "dev" and not settings.insecure and not is_loopback(settings.host)
+
+
+def is_loopback(host: str) -> bool:
+    """Return True if an address or host name is reachable from this machine only. Names are resolved."""
+    try:
+        addresses = {str(info[4][0]) for info in socket.getaddrinfo(host, None)}
+    except OSError:
+        return False
+    return all(is_loopback_address(address) for address in addresses)
+
+
+def is_loopback_address(text: str) -> bool:
+    """Return True if a text is a loopback address. Names are not resolved."""
+    try:
+        return ipaddress.ip_address(text.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
 
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s]*", re.ASCII)
 _WEB_URL = re.compile(r"https?://[a-z0-9_.:\[\]-]+", re.ASCII)

@@ -1,4 +1,7 @@
-"""Pages about access: grants, rights, credentials and quotas."""
+"""Pages about access: grants, rights of credentials on a table, credentials and quotas.
+
+The operations of the forms are those of control/administration.py, by method and path.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +10,205 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import flask
+import orjson
 
-from tablegate.gateway.administration_forms import BadField, PlacedForm, Section, SectionRow
-from tablegate.gateway.console import rights
-from tablegate.gateway.console.account_forms import FORMS
-from tablegate.gateway.console.audit_notes import note_definition
 from tablegate.gateway.console.forms import Attempt, attempt_of, document_of, shown_sections, unplaced_problem
-from tablegate.gateway.console.pages import Pages, Route
+from tablegate.gateway.console.pages import Pages, Route, note_definition
 from tablegate.gateway.console.rendering import render
 from tablegate.gateway.console.searches import BadSearch
-from tablegate.gateway.console.sign_in import ConsoleUser
+from tablegate.gateway.console.sign_in import ConsoleUser, scope_of
 from tablegate.gateway.control import access
 from tablegate.gateway.control.access import CONSOLE
-from tablegate.gateway.control.answers import BadRequest, OperationRejected
-from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.security.credentials import Scheme
+from tablegate.gateway.control.documents import BadRequest, OperationRejected
+from tablegate.gateway.dialects.administration_forms import (
+    BadField,
+    Field,
+    Form,
+    PlacedForm,
+    Section,
+    SectionRow,
+    Values,
+    number,
+    words,
+)
+from tablegate.gateway.dialects.dialect import Gateway
+from tablegate.gateway.model.authorization.accesses import Access
+from tablegate.gateway.model.authorization.authorizations import NamedResource, RequestSource
+from tablegate.gateway.model.authorization.grants import Verdict
+from tablegate.gateway.model.authorization.permissions import Permission, Purpose
+from tablegate.gateway.model.authorization.quotas import PRINCIPALS_OF_TOKENS, covers
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.security.credentials import Credential, Scheme
+from tablegate.gateway.security.grant_store import written_of
+from tablegate.gateway.security.policies.short_forms import READ_ONLY, READ_WRITE
 
 if TYPE_CHECKING:
     from tablegate.gateway.control.administration import Administration
+
+
+_P = Permission
+PERMISSION_GROUPS: Mapping[str, Sequence[Permission]] = {
+    "Rows": (_P.READ, _P.QUERY, _P.SCAN, _P.PUT, _P.UPDATE, _P.DELETE),
+    "Table": (_P.DESCRIBE, _P.CREATE, _P.ALTER, _P.DROP, _P.ALTER_EXPIRY, _P.TAG, _P.UNTAG),
+    "Stream": (_P.DESCRIBE_STREAM, _P.READ_STREAM),
+    "Backups and recovery": (_P.CREATE_BACKUP, _P.ALTER_RECOVERY, _P.RESTORE_MOMENT),
+    "Transfer": (_P.EXPORT, _P.IMPORT, _P.LOAD),
+}
+"""The permissions that are shown."""
+PERMISSION_LABELS: Mapping[Permission, str] = {
+    _P.ALTER_EXPIRY: "alter time to live",
+    _P.RESTORE_MOMENT: "restore to a point in time",
+    _P.LOAD: "bulk put",
+}
+"""The texts of permissions whose names are not those of an API."""
+READ_PERMISSIONS = (_P.READ, _P.QUERY, _P.SCAN)
+YES, PARTLY, NO = "yes", "partly", "no"
+_STREAMS = frozenset({_P.DESCRIBE_STREAM, _P.READ_STREAM})
+
+
+def label_of(permission: Permission) -> str:
+    """Return the text of a permission."""
+    return PERMISSION_LABELS.get(permission, permission.value.replace("-", " "))
+
+
+def right_on_table(
+    gateway: Gateway, credential: Credential, permission: Permission, namespace: str, table: str
+) -> str:
+    """Return YES, NO, or PARTLY: under conditions, or by the policy of the table."""
+    scope = scope_of(credential, gateway.settings.namespaces)
+    if not scope or not covers(scope, namespace):
+        return NO
+    source = RequestSource("127.0.0.1", True)
+    authorization = gateway.credentials.authorization(
+        credential.identity, credential.policy, source, gateway.real_now_ms()
+    )
+    if authorization is None:
+        return YES
+    authorization.purpose = purpose = Purpose((permission,))
+    path = f"{table}/stream/" if permission in _STREAMS else table
+    if authorization.refusal_of_named([NamedResource((permission,), namespace, path)]) is not None:
+        return NO
+    # A verdict without facts of a request is unconditional.
+    decision = authorization.policy.decide(Access(permission, purpose.channel, namespace, path, None))
+    return YES if decision.verdict is Verdict.ALLOWED else PARTLY
+
+
+SCHEMES = (("aws", "AWS"), ("azure", "Azure"), ("tablestore", "Table Store"))
+_KINDS = (
+    ("read-only", "read rows"), ("read-write", "read and write rows"), ("all", "everything"), ("role", "a role"),
+    ("document", "a document (short form, IAM or RAM)"),
+)  # fmt: skip
+
+
+def _new_credential(table: Table | None, values: Values) -> dict[str, Any]:
+    document: dict[str, Any] = {"scheme": values["scheme"], "access_id": values["access_id"].strip()}
+    if values["place"].strip():
+        document["place"] = values["place"].strip()
+    if values["all"]:
+        document["all"] = True
+    return document
+
+
+def _credential(table: Table | None, values: Values) -> dict[str, Any]:
+    return {"scheme": values["scheme"], "access_id": values["access_id"]}
+
+
+def _new_grant(table: Table | None, values: Values) -> dict[str, Any]:
+    document: dict[str, Any] = {"key": values["key"].strip()}
+    if values["scheme"]:
+        document["scheme"] = values["scheme"]
+    return {**document, **_written(values)}
+
+
+def _written(values: Values) -> dict[str, str]:
+    """Return the form and the document of a grant. Raises BadField."""
+    match values["kind"]:
+        case "all":
+            return {"form": "all"}
+        case "role":
+            if not values["role"].strip():
+                raise BadField("role", "Name the role.")
+            return {"form": "role", "document": values["role"].strip()}
+        case "document":
+            try:
+                form = written_of(orjson.loads(values["document"])).form
+            except ValueError as error:
+                raise BadField("document", f"This is not a grant: {error}.") from None
+            return {"form": form, "document": values["document"]}
+    tables = words(values, "tables")
+    if not tables:
+        raise BadField("tables", "Name at least one table or pattern.")
+    actions = READ_ONLY if values["kind"] == "read-only" else READ_WRITE
+    return {"form": "short", "document": json.dumps(dict.fromkeys(actions, tables))}
+
+
+def _grant(table: Table | None, values: Values) -> dict[str, Any]:
+    return {"id": values["id"]}
+
+
+_OWNERS = "SCHEME/ACCESS_ID, such as aws/KEY, entra/ID, group/ID, or namespace/NAME"
+
+
+def _owner(values: Values) -> dict[str, str]:
+    kind, _, name = values["owner"].partition("/")
+    if not name:
+        raise BadField("owner", f"Write {_OWNERS}.")
+    if values["owner"].startswith(PRINCIPALS_OF_TOKENS):
+        return {"access_id": values["owner"]}
+    return {"namespace": name} if kind == "namespace" else {"scheme": kind, "access_id": name}
+
+
+def _new_quota(table: Table | None, values: Values) -> dict[str, Any]:
+    limits = {name: number(values, name) for name in _LIMITS}
+    return {**_owner(values), **{name: limit for name, limit in limits.items() if limit is not None}}
+
+
+def _quota(table: Table | None, values: Values) -> dict[str, Any]:
+    return _owner(values)
+
+
+_LIMITS = {
+    "requests": "Requests per second", "read_units": "Read units per second",
+    "write_units": "Write units per second", "bytes": "Bytes in all", "tables": "Tables",
+}  # fmt: skip
+_SCHEME, _ACCESS_ID = Field("scheme", kind="hidden"), Field("access_id", kind="hidden")
+ACCOUNT_FORMS: Mapping[str, Form] = {
+    "credential_new": Form(
+        "POST /credentials", "Create credential", _new_credential, "The credential was created.",
+        (
+            Field("scheme", "Scheme", "select", "aws", SCHEMES),
+            Field("access_id", "Access id", hint="The access key id, or the name of the Azure account.", is_required=True),
+            Field("place", "Place", hint="The account (AWS) or instance (Table Store). * is each instance."),
+            Field("all", "Allow everything", "select", "", (("", "no, I add grants"), ("yes", "yes"))),
+        ),
+        title="Create a credential",
+    ),
+    "credential_delete": Form("DELETE /credentials", "Delete", _credential, "The credential was deleted.",
+                              (_SCHEME, _ACCESS_ID), question="Delete the credential {access_id}?", is_dangerous=True),
+    "grant_new": Form(
+        "POST /grants", "Add grant", _new_grant, "The grant was added.",
+        (
+            Field("key", "Credential", hint="An access id, role/NAME, or * for all credentials.", is_required=True),
+            Field("scheme", "Scheme", "select", "", (("", "of the credential"), *SCHEMES)),
+            Field("kind", "Grant", "select", "read-only", _KINDS),
+            Field("tables", "Tables", hint="Names or patterns such as orders*, with commas."),
+            Field("role", "Role", hint="For a role only."),
+            Field("document", "Document", "textarea", hint="For a document only, as JSON."),
+        ),
+        title="Add a grant",
+    ),
+    "grant_delete": Form("DELETE /grants", "Remove", _grant, "The grant was removed.",
+                         (Field("id", kind="hidden"),), question="Remove the grant {id}?", is_dangerous=True),
+    "quota_set": Form(
+        "PUT /quotas", "Set quota", _new_quota, "The quota was set.",
+        (Field("owner", "Owner", hint=f"{_OWNERS}.", is_required=True),
+         *(Field(name, label, "number") for name, label in _LIMITS.items())),
+        title="Set a quota",
+    ),
+    "quota_delete": Form("DELETE /quotas", "Remove", _quota, "The quota was removed.",
+                         (Field("owner", kind="hidden"),), question="Remove the quota of {owner}?", is_dangerous=True),
+}  # fmt: skip
+
 
 _CREDENTIALS = 200
 """Maximum number of credentials whose rights are shown."""
@@ -95,10 +279,10 @@ class AccessPages(Pages):
         groups = (
             {
                 title: [
-                    (rights.label(each), rights.right(self._gateway, chosen[0], each, namespace, table))
+                    (label_of(each), right_on_table(self._gateway, chosen[0], each, namespace, table))
                     for each in permissions
                 ]
-                for title, permissions in rights.GROUPS.items()
+                for title, permissions in PERMISSION_GROUPS.items()
             }
             if chosen and table
             else {}
@@ -106,13 +290,13 @@ class AccessPages(Pages):
         readers = [
             (
                 found.grantee,
-                [rights.right(self._gateway, found, each, namespace, table) for each in rights.READING],
+                [right_on_table(self._gateway, found, each, namespace, table) for each in READ_PERMISSIONS],
             )
             for _, found in (known[:_CREDENTIALS] if table else [])
         ]
         return render(
             "rights.html", visitor=visitor, keys=[found.grantee for _, found in known], key=key, name=table,
-            namespace=namespace, groups=groups, readers=readers, reading=[rights.label(each) for each in rights.READING],
+            namespace=namespace, groups=groups, readers=readers, reading=[label_of(each) for each in READ_PERMISSIONS],
             is_cut=len(known) > _CREDENTIALS, is_dev=self._gateway.credentials.is_dev,
         )  # fmt: skip
 
@@ -190,8 +374,8 @@ class AccessPages(Pages):
         """Run the operation of the form that was sent, and show a page."""
         access.check_administrator(visitor.name)
         key = flask.request.form.get("form", "")
-        attempt = attempt_of(FORMS, key, flask.request.form)
-        form = FORMS[key]
+        attempt = attempt_of(ACCOUNT_FORMS, key, flask.request.form)
+        form = ACCOUNT_FORMS[key]
         note_definition(form.operation, [])
         try:
             answer = self._run(form.operation, document_of(form, None, attempt.values))
@@ -213,8 +397,8 @@ class AccessPages(Pages):
         **facts: Any,
     ) -> Any:
         may_send = self._writes and visitor.name == access.ADMINISTRATOR
-        sections = shown_sections(FORMS, [section], attempt, lambda placed: may_send)
-        done = FORMS.get(flask.request.args.get("done", ""))
+        sections = shown_sections(ACCOUNT_FORMS, [section], attempt, lambda placed: may_send)
+        done = ACCOUNT_FORMS.get(flask.request.args.get("done", ""))
         return render(
             template, 200 if attempt is None else 400, visitor=visitor, sections=sections, may_send=may_send,
             problem=unplaced_problem(attempt, sections), done=None if done is None else done.done,

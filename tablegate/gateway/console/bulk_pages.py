@@ -8,17 +8,22 @@ from typing import Any, NamedTuple
 
 import flask
 
-from tablegate.gateway.adapter import RowDisplay
 from tablegate.gateway.console import searches
-from tablegate.gateway.console.audit_notes import note_keys
-from tablegate.gateway.console.pages import Pages, Route, number_of
-from tablegate.gateway.console.problems import explained
-from tablegate.gateway.console.reading import DELETING, PUTTING, READING_A_ROW, TableReader
-from tablegate.gateway.console.rendering import render
-from tablegate.gateway.console.row_reading import Cursor, position_in, read_page
+from tablegate.gateway.console.pages import Pages, Route, note_keys, number_of
+from tablegate.gateway.console.reading import (
+    DELETING,
+    PUTTING,
+    READING_A_ROW,
+    Cursor,
+    TableReader,
+    position_in,
+    read_page,
+)
+from tablegate.gateway.console.rendering import explained, render
 from tablegate.gateway.console.row_tables import RowTable, row_table
 from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.console.value_texts import cell_of
+from tablegate.gateway.dialects.adapter import RowDisplay
 from tablegate.gateway.model.authorization.permissions import Purpose
 from tablegate.gateway.model.commands.row_commands import Get, WriteGroup
 from tablegate.gateway.model.commands.row_search import RowSearch, path_text

@@ -1,4 +1,4 @@
-"""The base of the console's pages: the gateway, the forms of rows, and the tables that a visitor can read."""
+"""The base of the console's pages: the gateway, the forms of rows, the tables of a visitor, and facts for the audit log."""
 
 from __future__ import annotations
 
@@ -7,14 +7,45 @@ from typing import Any, NamedTuple
 
 import flask
 
-from tablegate.gateway.adapter import RowDisplay, console_parts
 from tablegate.gateway.console.reading import TableReader
 from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.console.value_texts import text_of
-from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.dialects.adapter import RowDisplay, console_parts
+from tablegate.gateway.dialects.dialect import Gateway
+from tablegate.gateway.http.flask_bridge import current_request
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
+from tablegate.gateway.model.request_facts import RequestKind
 from tablegate.gateway.model.tables.changes import Change
 from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.keys import Key
+
+
+def note_definition(operation: str, tables: Sequence[str]) -> None:
+    """Note that the request changes a definition."""
+    request = current_request()
+    if request.facts is not None:
+        named = [name[:255] for name in tables]
+        request.facts = request.facts._replace(operation=operation, kind=RequestKind.DEFINITION, tables=named)
+
+
+def note_table(name: str) -> None:
+    """Note a further table of the request, such as that of a statement."""
+    request = current_request()
+    if request.facts is not None:
+        request.facts = request.facts._replace(tables=list(dict.fromkeys([*request.facts.tables, name])))
+
+
+def note_keys(table: Table, keys: Sequence[Key]) -> None:
+    """Note the keys of rows that the request writes."""
+    request = current_request()
+    if request.facts is not None:
+        names = table.key_schema.names
+        noted = [
+            (table.name, {name: text_of(value) for name, value in zip(names, key.values, strict=True)})
+            for key in keys
+        ]
+        request.facts = request.facts._replace(keys=[*request.facts.keys, *noted])
+
 
 FORM_FIELDS = 16
 """Maximum number of fields of a form, unless its route says otherwise."""

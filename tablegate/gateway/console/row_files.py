@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from tablegate.gateway.adapter import RowDisplay
 from tablegate.gateway.console.parquet_process import NotConverted, lines_of_parquet, parquet_of_lines
 from tablegate.gateway.console.searches import BadSearch
 from tablegate.gateway.console.value_texts import plain, text_of, value_of
+from tablegate.gateway.dialects.adapter import RowDisplay
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.csv_cells import cell_of, text_of_cell
 from tablegate.gateway.model.values.row_lines import UnreadableFile, read_row, row_line

@@ -8,20 +8,22 @@ from typing import Any, NamedTuple
 import flask
 from werkzeug.datastructures import MultiDict
 
-from tablegate.gateway.adapter import RowDisplay
 from tablegate.gateway.console import searches
 from tablegate.gateway.console.pages import Pages, Route, number_of, stream_of
 from tablegate.gateway.console.reading import (
     LOOKING_UP,
     READING_A_ROW,
+    Cursor,
     RowHistory,
+    RowPage,
     TableReader,
+    read_page,
 )
 from tablegate.gateway.console.rendering import refusal, render, server_url
-from tablegate.gateway.console.row_reading import Cursor, RowPage, read_page
 from tablegate.gateway.console.row_tables import PLAIN, attributes_of, differences, document, row_table
 from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.console.value_texts import text_of
+from tablegate.gateway.dialects.adapter import RowDisplay
 from tablegate.gateway.model.authorization.permissions import Permission
 from tablegate.gateway.model.commands.row_search import KEY_OPERATORS, NotExpressible, Operator, RowSearch
 from tablegate.gateway.model.errors import NotPermitted

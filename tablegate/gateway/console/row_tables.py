@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from tablegate.gateway.adapter import RowDisplay
 from tablegate.gateway.console.searches import place_of
 from tablegate.gateway.console.value_texts import Cell, cell_of, plain
+from tablegate.gateway.dialects.adapter import RowDisplay
 from tablegate.gateway.model.errors import BadKey
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row

@@ -15,8 +15,8 @@ from decimal import Decimal
 
 import orjson
 
-from tablegate.gateway.adapter import RowDisplay
 from tablegate.gateway.console.value_texts import BadValue, value_of
+from tablegate.gateway.dialects.adapter import RowDisplay
 from tablegate.gateway.model.commands.row_search import (
     KEY_OPERATORS,
     Condition,

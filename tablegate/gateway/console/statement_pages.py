@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import flask
 
-from tablegate.gateway.console.audit_notes import note_table
-from tablegate.gateway.console.pages import Pages, Route
+from tablegate.gateway.console.pages import Pages, Route, note_table
 from tablegate.gateway.console.reading import LOOKING_UP
 from tablegate.gateway.console.rendering import address, refusal, render
 from tablegate.gateway.console.row_tables import row_table
 from tablegate.gateway.console.sign_in import ConsoleUser
-from tablegate.gateway.coroutines import drive
+from tablegate.gateway.dialects.coroutines import drive
 from tablegate.gateway.model.commands.row_search import RowSearch, StatementPage
 from tablegate.gateway.model.errors import GatewayError, NotPermitted, TableMissing
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.gate import run
 
 if TYPE_CHECKING:
-    from tablegate.gateway.adapter import RowDisplay, RunStatement
+    from tablegate.gateway.dialects.adapter import RowDisplay, RunStatement
 
 _ROWS = 50
 _SECONDS = 2.0

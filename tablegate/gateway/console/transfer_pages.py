@@ -12,15 +12,13 @@ from typing import Any, NamedTuple
 
 import flask
 
-from tablegate.gateway.adapter import RowDisplay
 from tablegate.gateway.console.pages import Pages, Route, number_of
-from tablegate.gateway.console.problems import explained
-from tablegate.gateway.console.reading import LOOKING_UP, PUTTING, TableReader
-from tablegate.gateway.console.rendering import address, render
+from tablegate.gateway.console.reading import LOOKING_UP, PUTTING, Cursor, TableReader, read_page
+from tablegate.gateway.console.rendering import address, explained, render
 from tablegate.gateway.console.row_files import FORMATS, IMPORT_ROWS, ReadRows
-from tablegate.gateway.console.row_reading import Cursor, read_page
 from tablegate.gateway.console.searches import BadSearch
 from tablegate.gateway.console.sign_in import ConsoleUser
+from tablegate.gateway.dialects.adapter import RowDisplay
 from tablegate.gateway.model.authorization.permissions import Permission
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.row_search import RowSearch

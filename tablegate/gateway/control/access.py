@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hmac
 
-from tablegate.gateway.configuration.exposure import is_loopback_address
+from tablegate.gateway.configuration.checks import is_loopback_address
 from tablegate.gateway.configuration.settings import ANY, Settings
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.model.errors import NotAllowed
 from tablegate.gateway.security.attempts import AttemptLimiter
 from tablegate.gateway.security.browsers import foreign_origin

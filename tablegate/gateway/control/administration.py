@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.control.answers import (
+from tablegate.gateway.control.documents import (
     AdministratorOperation,
     BadRequest,
     OperationRejected,
@@ -20,7 +20,7 @@ from tablegate.gateway.control.answers import (
     required,
 )
 from tablegate.gateway.control.table_administration import TableAdministration
-from tablegate.gateway.dialect import DescribeTable
+from tablegate.gateway.dialects.dialect import DescribeTable
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.authorization.quotas import RATES, Quota, credential_owner, namespace_owner
 from tablegate.gateway.model.tables.tables import Table, is_reserved_namespace

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tablegate.gateway.control.answers import BadRequest, OperationRejected, dialects_of, only
-from tablegate.gateway.dialect import THROTTLING, Dialect
+from tablegate.gateway.control.documents import BadRequest, OperationRejected, dialects_of, only
+from tablegate.gateway.dialects.dialect import THROTTLING, Dialect
 from tablegate.gateway.model.request_facts import RequestFacts
 
 _MOST_FAULTS = 1000

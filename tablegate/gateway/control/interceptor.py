@@ -11,13 +11,13 @@ from collections.abc import Callable, Coroutine, Generator, Sequence
 from functools import partial
 from typing import Any
 
-from tablegate.gateway import request_context
 from tablegate.gateway.control.faults import FaultEffect, Faults
-from tablegate.gateway.control.requests import RequestLog
-from tablegate.gateway.dialect import Dialect, Handler
-from tablegate.gateway.http import CUT, Reply, Request
+from tablegate.gateway.control.request_log import RequestLog
+from tablegate.gateway.dialects.dialect import Dialect, Handler
+from tablegate.gateway.http import request_context
+from tablegate.gateway.http.messages import CUT, Reply, Request
+from tablegate.gateway.http.request_context import RequestContext
 from tablegate.gateway.model.request_facts import RequestFacts
-from tablegate.gateway.request_context import RequestContext
 
 
 class RequestInterceptor:
@@ -82,7 +82,7 @@ class InterceptedRequest:
         return None
 
     def in_context(self, handler: Handler) -> Handler:
-        """Return a handler that runs in the context of this request (gateway/request_context.py)."""
+        """Return a handler that runs in the context of this request (gateway/http/request_context.py)."""
         return partial(_handle_in, self.context, handler)
 
     def answered(self, reply: Reply) -> Reply:

@@ -15,18 +15,18 @@ from urllib.parse import parse_qsl, unquote
 
 import orjson
 
-from tablegate.gateway.clock import BadTime, Clock
-from tablegate.gateway.control import access, clocks, resets, seeds, snapshots
+from tablegate.gateway.control import access, clocks, seeds, snapshots
 from tablegate.gateway.control.access import PREFIX
 from tablegate.gateway.control.administration import Administration
-from tablegate.gateway.control.answers import BadRequest, OperationRejected
+from tablegate.gateway.control.clocks import BadTime, Clock
+from tablegate.gateway.control.documents import BadRequest, OperationRejected
 from tablegate.gateway.control.interceptor import RequestInterceptor
-from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.dialects.dialect import Gateway
+from tablegate.gateway.http.messages import Reply, Request
+from tablegate.gateway.http.request_bodies import Undecodable, has_at_most, parse_json
 from tablegate.gateway.model.errors import GatewayError, NotAllowed, TooManyAttempts
 from tablegate.gateway.model.request_facts import RequestFacts, RequestKind, table_names
 from tablegate.gateway.observability import audit
-from tablegate.gateway.request_bodies import Undecodable, has_at_most, parse_json
 
 _HEADERS = (("Content-Type", "application/json"), ("Cache-Control", "no-store"))
 _OF_ACCOUNTS = ("/credentials", "/grants", "/quotas")
@@ -113,7 +113,7 @@ def _operations(
 ) -> Sequence[tuple[str, str, Operation]]:
     engine = gateway.engine
     return (
-        ("POST", "/reset", lambda given: resets.reset(engine, given)),
+        ("POST", "/reset", lambda given: seeds.reset(engine, given)),
         ("GET", "/clock", lambda given: clocks.described(clock)),
         ("PUT", "/clock", lambda given: clocks.change(engine, clock, given)),
         ("POST", "/clock/advance", lambda given: clocks.advance(engine, clock, given)),

@@ -1,6 +1,6 @@
-"""Seeds: initial tables and rows of a server or a test, from the files of a folder or of a request.
+"""Initial tables and rows of a server or a test (seeds), and the reset of all tables, of a namespace or of some tables.
 
-The dialects read the files (Dialect.load_seed).
+Seeds come from the files of a folder or of a request. The dialects read the files (Dialect.load_seed).
 """
 
 from __future__ import annotations
@@ -13,8 +13,19 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from tablegate.gateway.control.answers import BadRequest, only
-from tablegate.gateway.dialect import BadSeed, Dialect, Seed
+from tablegate.gateway.control.documents import (
+    BadRequest,
+    OperationRejected,
+    members_of,
+    names_of,
+    namespace_of,
+    only,
+    run,
+)
+from tablegate.gateway.dialects.dialect import BadSeed, Dialect, Seed
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.features.history.backup_commands import ResetTables
+from tablegate.gateway.model.errors import TableMissing
 
 
 def from_folder(dialects: Sequence[Dialect], folder: Path) -> dict[str, int]:
@@ -66,3 +77,23 @@ def _load(dialects: Sequence[Dialect], seed: Seed) -> dict[str, int]:
     for dialect in dialects:
         rows |= dialect.load_seed(seed)
     return rows
+
+
+RESET_MODES = ("tables", "rows")
+
+
+def reset(engine: Engine, given: dict[str, Any]) -> dict[str, Any]:
+    """Drop tables (`mode` "tables", the default) or delete their rows ("rows"). Returns the number of tables.
+
+    `namespace` and `tables` limit the reset. Raises BadRequest, OperationRejected, GatewayError.
+    """
+    members = members_of(given, namespace=str, tables=list, mode=str)
+    mode = members.get("mode", "tables")
+    if mode not in RESET_MODES:
+        raise BadRequest(f"mode must be one of {', '.join(RESET_MODES)}")
+    names = names_of(members.get("tables"), "tables")
+    command = ResetTables(namespace_of(members), names, keeps_definitions=mode == "rows")
+    try:
+        return {"tables": run(engine, command)}
+    except TableMissing as error:
+        raise OperationRejected(404, f"there is no table {error.name[:255]}") from None

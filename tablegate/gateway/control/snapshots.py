@@ -15,17 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from tablegate.gateway.control import archives
-from tablegate.gateway.control.answers import (
-    BadRequest,
-    OperationRejected,
-    members_of,
-    namespace_of,
-    run,
-)
-from tablegate.gateway.control.archive_reading import OpenFile
+from tablegate.gateway.control.archives import OpenFile
+from tablegate.gateway.control.documents import BadRequest, OperationRejected, members_of, namespace_of, run
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.features.history.backup_commands import CopyTables, DocumentChange, ListNamespaces
-from tablegate.gateway.http import Reply
+from tablegate.gateway.http.messages import Reply
 from tablegate.gateway.model.commands.table_commands import GetProperties, PutProperties
 from tablegate.gateway.model.tables.tables import SNAPSHOTS, is_reserved_namespace
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from tablegate.gateway.control.answers import (
+from tablegate.gateway.control.documents import (
     AdministratorOperation,
     BadRequest,
     OperationRejected,

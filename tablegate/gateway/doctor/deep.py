@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from tablegate.gateway.adapter import register_views
 from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.dialects.adapter import register_views
 from tablegate.gateway.doctor.findings import CheckContext, CheckResult, Severity
 from tablegate.gateway.engine.tables import row_counting
 from tablegate.gateway.model.errors import DataCorrupted

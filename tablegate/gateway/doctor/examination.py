@@ -11,8 +11,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 
 from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.doctor import databases, deep, machine, nodes
-from tablegate.gateway.doctor import settings as settings_checks
+from tablegate.gateway.doctor import databases, deep, environment
+from tablegate.gateway.doctor import environment as settings_checks
 from tablegate.gateway.doctor.findings import Check, CheckContext, Finding, Severity, findings_of
 from tablegate.gateway.store.sql.databases import Database
 
@@ -45,11 +45,11 @@ CHECKS = (
         "operate/install.md", True,
     ),
     Check(
-        "where tables are", nodes.distribution, "Move all tables to the required nodes with tablegate distribute.",
+        "where tables are", databases.distribution, "Move all tables to the required nodes with tablegate distribute.",
         "operate/scaling.md", True,
     ),
     Check(
-        "replicas", nodes.replicas, "Check that the replica runs and follows this primary.", "operate/replicas.md", True
+        "replicas", databases.replicas, "Check that the replica runs and follows this primary.", "operate/replicas.md", True
     ),
     Check(
         "clock", databases.clock, "Synchronize the clocks of this machine and the database with NTP.", "operate/runbook.md", True
@@ -58,9 +58,9 @@ CHECKS = (
         "secret key", settings_checks.secret_key, "Start the server with the key that encrypted the credentials.",
         "operate/secure.md#the-secret-key", True,
     ),
-    Check("disk", machine.disk, "Free or add disk space.", "operate/runbook.md#the-disk-is-full"),
-    Check("open files", machine.open_files, "Raise the limit of open files of the server's user.", "operate/install.md"),
-    Check("certificate", machine.certificate, "Renew the certificate.", "operate/secure.md"),
+    Check("disk", environment.disk, "Free or add disk space.", "operate/runbook.md#the-disk-is-full"),
+    Check("open files", environment.open_files, "Raise the limit of open files of the server's user.", "operate/install.md"),
+    Check("certificate", environment.certificate, "Renew the certificate.", "operate/secure.md"),
 )  # fmt: skip
 PLAIN_CHECKS = (Check("pages", databases.pages, _REPAIR, _DAMAGED, needs_database=True),)
 """The checks of `tablegate doctor` without --deep. They read the whole file, so the console does not run them."""

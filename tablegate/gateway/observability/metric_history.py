@@ -1,6 +1,6 @@
 """The metrics of the last day: how much each counter has grown, in short and in long intervals.
 
-The main background thread takes the samples (gateway/background.py), so there are figures before a page shows
+The main background thread takes the samples (gateway/server/background.py), so there are figures before a page shows
 them. With several workers each one keeps the sums of all.
 
 The memory is bounded: a series is one counter, needs 3 KB, and there are at most MAX_SERIES, so 5 MB at most. If there are

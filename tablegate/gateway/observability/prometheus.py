@@ -1,7 +1,7 @@
 """The Prometheus metrics: their definitions, updates and exposition.
 
 The module is loaded on demand (metrics.py), since most servers of tests end before they need it. Each of several workers
-counts in a file of PROMETHEUS_MULTIPROC_DIR (set by command_line/serving.py). Each worker returns the sums of all.
+counts in a file of PROMETHEUS_MULTIPROC_DIR (set by command_line/server.py). Each worker returns the sums of all.
 """
 
 from __future__ import annotations

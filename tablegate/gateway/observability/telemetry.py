@@ -29,7 +29,7 @@ from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode
 
 from tablegate.gateway import __version__
 from tablegate.gateway.configuration.url_secrets import masked
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.observability import metrics, prometheus
 
 _MAX_TEXT = 2048

@@ -26,9 +26,9 @@ import socket
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
-from tablegate.gateway.configuration.exposure import is_loopback_address
+from tablegate.gateway.configuration.checks import is_loopback_address
 from tablegate.gateway.configuration.settings import ANY, Settings
-from tablegate.gateway.http import Request
+from tablegate.gateway.http.messages import Request
 from tablegate.gateway.model.errors import NotAllowed
 
 # uri-host and port (RFC 9110, 7.2). Names as resolvers accept them, with the underscores of container names.

@@ -28,7 +28,7 @@ from tablegate.gateway.security.identities import (
     in_account,
     split_account,
 )
-from tablegate.gateway.security.policies import azure_roles, iam_documents
+from tablegate.gateway.security.policies import iam_documents, short_forms
 
 _log = logging.getLogger(__name__)
 
@@ -263,7 +263,7 @@ class Credentials:
         counts_built_in = is_for_account or not self.keeps_apart
         roles = [name.removeprefix(ROLE) for name in principals if counts_built_in and name.startswith(ROLE)]
         policies = [
-            azure_roles.policy_of_roles(roles),
+            short_forms.policy_of_azure_roles(roles),
             *(EVERYTHING if policy is None else policy for policy in found),
         ]
         denials = self.token_policies.denials_to_all(caller_of(principals[0], account))

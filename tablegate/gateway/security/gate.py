@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from tablegate.gateway.engine.engine import Engine, run_with_retries
-from tablegate.gateway.http import Reply
+from tablegate.gateway.http.messages import Reply
 from tablegate.gateway.model.authorization.authorizations import Authorization
 from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.commands.table_commands import CountRows

@@ -29,8 +29,8 @@ from tablegate.gateway.model.errors import Busy
 from tablegate.gateway.observability import audit
 from tablegate.gateway.security.credentials import CALLERS_KEPT, TokenPolicies
 from tablegate.gateway.security.identities import ENTRA, GROUP, ROLE, caller_of, split_account
-from tablegate.gateway.security.policies import azure_roles, iam_documents, ram_documents, short_forms
-from tablegate.gateway.security.policies.errors import BadPolicy
+from tablegate.gateway.security.policies import iam_documents, ram_documents, short_forms
+from tablegate.gateway.security.policies.iam_conditions import BadPolicy
 from tablegate.gateway.store import accounts as rows
 from tablegate.gateway.store.accounts import StoredGrant
 from tablegate.gateway.store.sql.databases import RetryableFailure, Session
@@ -220,7 +220,7 @@ def _caller_of_token(grantee: str) -> CallerIdentity:
 def _union(
     grants: Iterable[WrittenGrant], roles: Iterable[str], grantee: str, identity: CallerIdentity
 ) -> Policy | None:
-    statements = list(azure_roles.policy_of_roles(roles).statements)
+    statements = list(short_forms.policy_of_azure_roles(roles).statements)
     for grant in grants:
         try:
             statements += policy_of(grant, identity).statements

@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from tablegate.gateway.configuration.exposure import is_loopback_address
+from tablegate.gateway.configuration.checks import is_loopback_address
 from tablegate.gateway.configuration.settings import BadSetting, Settings
-from tablegate.gateway.http import Request
+from tablegate.gateway.http.messages import Request
 from tablegate.gateway.model.authorization.authorizations import CallerIdentity
 from tablegate.gateway.model.authorization.quotas import PRINCIPALS_OF_TOKENS
 from tablegate.gateway.security.secret_cipher import SecretCipher, WrongKey, find_key
-from tablegate.gateway.security.signing_keys import family_of, keys_of
+from tablegate.gateway.security.signatures import family_of, keys_of
 
 if TYPE_CHECKING:
     import jwt

@@ -19,9 +19,9 @@ from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from tablegate.gateway.configuration.exposure import is_loopback_address
+from tablegate.gateway.configuration.checks import is_loopback_address
 from tablegate.gateway.observability import logs
-from tablegate.gateway.security.signing_keys import keys_of
+from tablegate.gateway.security.signatures import keys_of
 
 if TYPE_CHECKING:
     import jwt

@@ -3,23 +3,29 @@
 `Quotas.enter` counts a request and adds a RequestUsage to its authorization. The gate (security/gate.py) calls
 `RequestUsage.refusal` before commands run and `RequestUsage.charge` afterwards (`Command.cost`). The cost of a command is known
 only after it. So a command is admitted while any units are left, and the excess is a debt. Rates hold over time. Without
-quotas `is_on` is False, and this module is not called.
+quotas `is_on` is False, and `Quotas.enter` is not called.
 
 Bytes and tables are counted for a scope. The scope of a namespace's quota is the namespaces that it names. The scope of a
 credential's quota is all namespaces of the caller's own tables, so a new region or instance adds no allowance. Bytes, with
 backups, are counted every ten seconds and updated in between. Tables are counted in the transaction that creates one.
 
-All server processes of one database share the rates. Each takes a share by its demand (`share_of`). It writes the demand to a
-small table twice a second while a quota is in use (quota_keeper.py).
+All server processes of one database share the rates. Each takes a share by its demand (`share_of`). QuotaSync writes the demand
+to a small table twice a second while a quota is in use, loads the quotas, and counts stored bytes.
 """
 
 from __future__ import annotations
 
+import math
+import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from tablegate.gateway.http import Request
+import orjson
+
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.http.messages import Request
 from tablegate.gateway.model.authorization.authorizations import Authorization, CallerIdentity, RequestSource
 from tablegate.gateway.model.authorization.grants import EVERYTHING
 from tablegate.gateway.model.authorization.quotas import (
@@ -35,9 +41,13 @@ from tablegate.gateway.model.authorization.quotas import (
     credential_owner,
     namespace_owner,
 )
+from tablegate.gateway.model.commands import table_commands
 from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.errors import GatewayError, QuotaExceeded
+from tablegate.gateway.model.tables.tables import Table, is_reserved_namespace
 from tablegate.gateway.observability import metrics
+from tablegate.gateway.store import accounts as rows
+from tablegate.gateway.store.store import Store
 
 # Minimum share of a rate, so that a process without recent demand can admit requests.
 _LEAST_SHARE = 0.02
@@ -288,3 +298,88 @@ def share_of(rate: float, demand: float, elsewhere: list[float]) -> float:
 def _unrestricted(scheme: str, access_id: str, source: RequestSource) -> Authorization:
     """Return the authorization of a caller that is limited by quotas only."""
     return Authorization(EVERYTHING, CallerIdentity(scheme, access_id, "", ""), source, 0)
+
+
+_SHARING_S = 0.5
+_LIVE_MS = 3_000
+_DEMAND_LIFETIME_MS = 60_000
+_COUNTING_S = 10.0
+
+
+class QuotaSync:
+    """The synchronisation of `Quotas` with the database, called by the background thread."""
+
+    def __init__(self, store: Store, engine: Engine, quotas: Quotas) -> None:
+        self._store = store
+        self._engine = engine
+        self._quotas = quotas
+        self._seen: list[rows.StoredQuota] = []
+        self._process = secrets.token_hex(8)
+        self._shared_at = self._counted_at = -math.inf
+
+    def reload(self) -> None:
+        """Load the stored quotas if they have changed."""
+        with self._store.read() as session:
+            stored_quotas = rows.all_quotas(session)
+        if stored_quotas != self._seen:
+            self._seen = stored_quotas
+            self._quotas.replace({owner: Quota.of(document) for owner, document, _ in stored_quotas})
+
+    def run(self) -> None:
+        """Save the demand of this process, take its share of each rate, and count stored bytes every ten seconds."""
+        if not self._quotas.is_on:
+            return
+        now = time.monotonic()
+        if now - self._counted_at >= _COUNTING_S:
+            self.count()
+        if self._store.database.shared and now - self._shared_at >= _SHARING_S:
+            period_s, self._shared_at = min(now - self._shared_at, 10.0), now
+            self._share(period_s)
+
+    def _share(self, period_s: float) -> None:
+        demands = self._quotas.demand(period_s)
+        now_ms = time.time_ns() // 1_000_000
+        with self._store.write() as session:
+            for owner, demand in demands.items():
+                rows.save_demand(session, owner, self._process, orjson.dumps(demand).decode(), now_ms)
+            rows.forget_demands(session, now_ms - _DEMAND_LIFETIME_MS)
+        other_demands: dict[str, list[Mapping[str, float]]] = {}
+        with self._store.read() as session:
+            for owner, process, document in rows.demands(session, now_ms - _LIVE_MS):
+                if process != self._process:
+                    other_demands.setdefault(owner, []).append(orjson.loads(document))
+        self._quotas.share(demands, other_demands)
+
+    def count(self) -> None:
+        """Count the bytes of namespaces with a quota.
+
+        Counts of large tables are cached (engine/tables/table_definitions.py).
+        """
+        self._counted_at = time.monotonic()
+        if not self._quotas.limits_bytes:
+            return
+        with self._store.read() as session:
+            tables = self._store.catalog.all(session)
+            sizes: Counter[str] = Counter()
+            filled_from: dict[int, int] = {}
+            for hook in self._store.catalog.hooks:
+                sizes.update(hook.bytes_by_namespace(session))
+                filled_from.update(hook.copy_sources(session))
+        by_namespace = {
+            namespace: size for namespace, size in sizes.items() if self._quotas.limits_bytes_of(namespace)
+        }
+        sizes_by_id: dict[int, int] = {}
+        for table in tables:
+            if self._quotas.limits_bytes_of(table.namespace) and not is_reserved_namespace(table.namespace):
+                size = self._size_of(table, sizes_by_id)
+                if table.id in filled_from:  # the copy will be about as large as its source
+                    sources = [source for source in tables if source.id == filled_from[table.id]]
+                    size = max(size, *(self._size_of(source, sizes_by_id) for source in sources), 0)
+                by_namespace[table.namespace] = by_namespace.get(table.namespace, 0) + size
+        self._quotas.keep_sizes(by_namespace)
+
+    def _size_of(self, table: Table, sizes_by_id: dict[int, int]) -> int:
+        if table.id not in sizes_by_id:
+            [statistics] = self._engine.run([table_commands.CountRows(table)])
+            sizes_by_id[table.id] = 0 if isinstance(statistics, GatewayError) else statistics.size_bytes
+        return sizes_by_id[table.id]

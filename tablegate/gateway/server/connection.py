@@ -14,10 +14,10 @@ from enum import Enum
 from time import monotonic
 from typing import Protocol, cast
 
-from tablegate.gateway.http import CUT, Reply
-from tablegate.gateway.server import framing
+from tablegate.gateway.http.messages import CUT, Reply
+from tablegate.gateway.server import http1
+from tablegate.gateway.server.http1 import Refusals, RequestParser
 from tablegate.gateway.server.pending_request import PendingRequest
-from tablegate.gateway.server.request_parser import Refusals, RequestParser
 
 # A client may send this many requests ahead before its connection is no longer read.
 _PIPELINE_LIMIT = 16
@@ -103,7 +103,7 @@ class Connection(asyncio.Protocol):
         self._parser = RequestParser(self._server, self, self.client, self._is_secure)
         self._expect_next()
         if not self._server.enter(self):
-            self._queue.append(self._parser.refuse_message(framing.plain(503, "too many connections")))
+            self._queue.append(self._parser.refuse_message(http1.plain_reply(503, "too many connections")))
             self._next()
 
     def data_received(self, data: bytes) -> None:
@@ -188,7 +188,7 @@ class Connection(asyncio.Protocol):
         if not self._queue:
             if self._parser.owes_continue:
                 self._parser.owes_continue = False
-                self._transport.write(framing.CONTINUE)
+                self._transport.write(http1.CONTINUE)
             if self._is_paused:
                 self._is_paused = False
                 self._transport.resume_reading()
@@ -221,10 +221,10 @@ class Connection(asyncio.Protocol):
         has_next = bool(self._queue or self._unparsed)
         keep_alive = current.keep_alive and (has_next or not self._server.is_stopping)
         try:
-            head, body = framing.encode(reply, current.method, keep_alive, current.http_10)
+            head, body = http1.encode_reply(reply, current.method, keep_alive, current.http_10)
         except ValueError as error:
             refusal = self._server.refuse(current, error)
-            head, body = framing.encode(refusal, current.method, keep_alive, current.http_10)
+            head, body = http1.encode_reply(refusal, current.method, keep_alive, current.http_10)
         if len(body) < _WRITE_SEPARATELY_BYTES:
             self._transport.write(head + body)
         else:
@@ -296,7 +296,7 @@ class Connection(asyncio.Protocol):
         """
         current = self._current
         if self._has_client_ended and current is not None and not current.http_10:
-            self._transport.write(framing.CONTINUE)
+            self._transport.write(http1.CONTINUE)
 
     @property
     def is_idle(self) -> bool:
@@ -324,7 +324,7 @@ class Connection(asyncio.Protocol):
 
     def _time_out(self) -> None:
         self._queue.append(
-            self._parser.refuse_message(framing.plain(408, "the request took too long to arrive"))
+            self._parser.refuse_message(http1.plain_reply(408, "the request took too long to arrive"))
         )
         self._next()
 

@@ -10,9 +10,9 @@ from time import monotonic
 from typing import Any, Protocol
 
 from tablegate.gateway.control.interceptor import InterceptedRequest
-from tablegate.gateway.dialect import Dialect, Handler
+from tablegate.gateway.dialects.dialect import Dialect, Handler
 from tablegate.gateway.engine.engine import contended, longest_wait_s, pauses_between_attempts
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.errors import Busy
 

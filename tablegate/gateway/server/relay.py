@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
+from tablegate.gateway.http.request_bodies import RequestMemory
 from tablegate.gateway.model.errors import Busy, CommitUnknown
 from tablegate.gateway.observability import logs
-from tablegate.gateway.request_memory import RequestMemory
 from tablegate.gateway.server.pending_request import PendingRequest
 
 _LENGTH = struct.Struct("<I")

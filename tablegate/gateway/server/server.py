@@ -21,12 +21,13 @@ from random import random
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from tablegate.gateway import health, request_context
 from tablegate.gateway.application import Application
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.configuration.url_secrets import masked_target
-from tablegate.gateway.dialect import QUICK_BYTES, Dialect, UnloadedDialect
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.control import health
+from tablegate.gateway.dialects.dialect import QUICK_BYTES, Dialect, UnloadedDialect
+from tablegate.gateway.http import request_context
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.observability import logs, metrics
 from tablegate.gateway.server.connection import NEVER, Connection
 from tablegate.gateway.server.listening import Listener

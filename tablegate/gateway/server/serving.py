@@ -21,16 +21,15 @@ from pathlib import Path
 
 from tablegate.gateway import __version__
 from tablegate.gateway.application import Application
+from tablegate.gateway.configuration.checks import is_exposed, is_loopback
 from tablegate.gateway.configuration.database_urls import without_password
-from tablegate.gateway.configuration.exposure import is_exposed, is_loopback
 from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.health import PATHS
+from tablegate.gateway.control.health import PATHS
 from tablegate.gateway.observability import logs
 from tablegate.gateway.server import certificates, listening, workers
 from tablegate.gateway.server.file_lock import FileLock
-from tablegate.gateway.server.initial_data import add_initial_data
 from tablegate.gateway.server.relay import RelaySocket
-from tablegate.gateway.server.server_process import ServerProcess, telemetry_class
+from tablegate.gateway.server.server_process import ServerProcess, add_initial_data, telemetry_class
 from tablegate.gateway.server.startup_errors import PortTaken, StartupError
 from tablegate.gateway.store.opening.migrating import migrate, revision_of, steps
 from tablegate.gateway.store.opening.opening import prepare_file

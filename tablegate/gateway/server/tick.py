@@ -36,11 +36,11 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.coroutines import MAX_ATTEMPTS
-from tablegate.gateway.dialect import Handler
+from tablegate.gateway.dialects.coroutines import MAX_ATTEMPTS
+from tablegate.gateway.dialects.dialect import Handler
 from tablegate.gateway.engine.engine import Engine, contended
 from tablegate.gateway.engine.rows.reading_replicas import may_be_old
-from tablegate.gateway.http import Reply
+from tablegate.gateway.http.messages import Reply
 from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll, WriteGroup
 from tablegate.gateway.model.commands.table_commands import FindTable, ListTables
 from tablegate.gateway.model.errors import Busy, Contended, StaleTable

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import click
 
-from tablegate.gateway.command_line.flags import FiniteFloatRange
-from tablegate.gateway.command_line.help_sections import SectionedCommand
+from tablegate.gateway.command_line.options import FiniteFloatRange, SectionedCommand
 from tablegate.gateway.configuration.url_secrets import masked
 
 _FILE = click.Path(path_type=Path, dir_okay=False)

@@ -26,7 +26,7 @@ from aiohttp import web
 
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import SETTINGS
-from tablegate.gateway.http import Headers, Reply, Request
+from tablegate.gateway.http.messages import Headers, Reply, Request
 from tablegate.gateway.security.browsers import OriginPolicy
 from tablegate.transfer.errors import TransferError
 from tablegate.transfer.traffic.dialects.detecting import DIALECTS, NONE, dialect_of

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.transfer.errors import TransferError
 from tablegate.transfer.traffic.dialects.detecting import refusal
 from tablegate.transfer.traffic.dialects.dialect import plain

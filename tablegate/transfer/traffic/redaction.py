@@ -15,7 +15,7 @@ from dataclasses import replace
 from urllib.parse import unquote
 
 from tablegate.gateway.configuration.url_secrets import is_secret_name, masked_target, masked_user
-from tablegate.gateway.http import Headers, Reply, Request
+from tablegate.gateway.http.messages import Headers, Reply, Request
 
 _REQUEST_HEADERS = frozenset(
     {

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tablegate.gateway.http import Request
+from tablegate.gateway.http.messages import Request
 from tablegate.transfer.errors import ServiceUnavailable
 from tablegate.transfer.traffic import traces
 from tablegate.transfer.traffic.dialects.detecting import DIALECTS, NONE

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import aiohttp
 from yarl import URL
 
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.transfer.errors import BadAddress, TransferError
 
 ANSWER_MAX_BYTES = 64 << 20

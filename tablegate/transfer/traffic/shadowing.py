@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.transfer.traffic.dialects.detecting import DIALECTS, NONE, refusal
 from tablegate.transfer.traffic.dialects.dialect import plain
 from tablegate.transfer.traffic.proxies import (

@@ -21,7 +21,7 @@ from tablegate.adapters.azuretable.call import options_of
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire import auth as aws
 from tablegate.adapters.tablestore.wire import auth as ots
-from tablegate.gateway.http import Headers, Request
+from tablegate.gateway.http.messages import Headers, Request
 from tablegate.gateway.security.credentials import DEV_CREDENTIALS, Scheme
 from tablegate.transfer.errors import TransferError
 

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import orjson
 import zstandard
 
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.transfer.errors import TransferError
 
 FORMAT, VERSION = "tablegate-trace", 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tests.adapters.azuretable.client import ACCOUNT, HOST, AzureRequests
 
 

@@ -11,7 +11,7 @@ from email.utils import formatdate
 from typing import Any
 
 from tablegate.adapters.azuretable.dialect import AzureTable
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_CREDENTIALS, Credential, Scheme
 from tests.support.clock import Clock
 from tests.support.service import Service

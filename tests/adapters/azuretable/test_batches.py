@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tablegate.gateway.http import Request
+from tablegate.gateway.http.messages import Request
 from tests.adapters.azuretable.batch_requests import (
     batch_of,
     failure,

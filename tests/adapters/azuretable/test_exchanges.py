@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tablegate.gateway.http import Reply
+from tablegate.gateway.http.messages import Reply
 from tests.adapters.azuretable.client import AzureTableService
 
 FILES = sorted((Path(__file__).parent / "exchanges").glob("*.txt"))

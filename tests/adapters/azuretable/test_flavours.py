@@ -20,7 +20,7 @@ from azure.data.tables import (
 
 from tablegate.adapters.azuretable.flavours import COSMOS, STORAGE, Flavours
 from tablegate.gateway.configuration.settings import BadSetting
-from tablegate.gateway.http import Reply
+from tablegate.gateway.http.messages import Reply
 from tests.adapters.azuretable.client import ACCOUNT, DEV_KEY, AzureTableService, code_of
 from tests.conftest import Serve
 

@@ -14,7 +14,7 @@ import pytest
 
 from tablegate.adapters.azuretable.queries.queries import token_of
 from tablegate.gateway.engine.rows import page_builder
-from tablegate.gateway.http import Reply
+from tablegate.gateway.http.messages import Reply
 from tests.adapters.azuretable.client import AzureTableService, query_string
 
 # Filters that SQL cannot evaluate, so that each row is evaluated separately.

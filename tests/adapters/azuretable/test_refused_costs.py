@@ -15,7 +15,7 @@ import pytest
 from tablegate.adapters.azuretable.call import options_of
 from tablegate.adapters.azuretable.wire import limits, multipart
 from tablegate.adapters.azuretable.wire.errors import ServiceError
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tests.adapters.azuretable import wasteful_requests
 from tests.adapters.azuretable.client import AzureTableService
 from tests.adapters.azuretable.wasteful_requests import Wasteful

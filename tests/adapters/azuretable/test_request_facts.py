@@ -6,7 +6,7 @@ import pytest
 
 from tablegate.adapters.azuretable import request_facts
 from tablegate.adapters.azuretable.wire import limits
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
 
 KEY = {"PartitionKey": "p", "RowKey": "r"}

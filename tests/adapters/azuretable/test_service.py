@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway.http import Reply
+from tablegate.gateway.http.messages import Reply
 from tests.adapters.azuretable.client import AzureTableService, code_of
 from tests.support.tables import each_row
 

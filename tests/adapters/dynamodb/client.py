@@ -10,7 +10,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as BotoCredentials
 
 from tablegate.adapters.dynamodb.dialect import DynamoDB
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tests.support.service import Service
 

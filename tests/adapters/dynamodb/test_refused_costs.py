@@ -18,7 +18,7 @@ import orjson
 import pytest
 
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.gateway.http import Reply
+from tablegate.gateway.http.messages import Reply
 from tests.adapters.dynamodb import wasteful_requests
 from tests.adapters.dynamodb.client import DynamoDBService
 from tests.support.clock import Clock

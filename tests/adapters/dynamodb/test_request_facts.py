@@ -9,7 +9,7 @@ import pytest
 
 from tablegate.adapters.dynamodb import request_facts
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
 
 

@@ -17,8 +17,8 @@ from botocore.credentials import Credentials as BotoCredentials
 from tablegate.adapters.dynamodb import security_tokens
 from tablegate.adapters.dynamodb.wire import auth
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
-from tablegate.gateway.control.answers import BadRequest
-from tablegate.gateway.http import Request
+from tablegate.gateway.control.documents import BadRequest
+from tablegate.gateway.http.messages import Request
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import ALL, WrittenGrant
 from tablegate.gateway.security.identities import Identity

@@ -20,7 +20,7 @@ from tablegate.adapters.tablestore.wire.plainbuffer import (
 from tablegate.adapters.tablestore.wire.protocol import search_pb2, sql_pb2, tunnel_pb2
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.adapters.tablestore.wire.replies import date_text
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.model.values.values import Kind, Value
 from tests.support.service import Service
 

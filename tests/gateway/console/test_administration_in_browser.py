@@ -14,9 +14,9 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.expected_conditions import staleness_of
 
-from tablegate.gateway.adapter import DialectAdministration, console_parts
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.console.account_forms import FORMS
+from tablegate.gateway.console.access_pages import ACCOUNT_FORMS
+from tablegate.gateway.dialects.adapter import DialectAdministration, console_parts
 from tablegate.gateway.observability import audit
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.wiring import connect
@@ -236,12 +236,16 @@ def test_every_form_about_accounts_is_accepted(
             fill(form, values)
             button = form.find_element(By.TAG_NAME, "button")
             button.send_keys(Keys.ENTER)
-            if FORMS[key].question:
+            if ACCOUNT_FORMS[key].question:
                 browser.switch_to.alert.accept()
             waiting(browser).until(staleness_of(button))
-            done = "Copy them now. They are not shown again." if key == "credential_new" else FORMS[key].done
+            done = (
+                "Copy them now. They are not shown again."
+                if key == "credential_new"
+                else ACCOUNT_FORMS[key].done
+            )
             waiting(browser).until(lambda _, done=done: text_of(browser, ".alert") == done)
-        assert {key for _, key, _ in ACCOUNTS} == set(FORMS)
+        assert {key for _, key, _ in ACCOUNTS} == set(ACCOUNT_FORMS)
         browser.get(f"{console}/rights")
         browser.find_element(By.NAME, "name").send_keys("songs", Keys.ENTER)
         waiting(browser).until(lambda _: "No credential is stored" in text_of(browser, "main"))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.console import audit_pages
+from tablegate.gateway.console import server_pages
 from tablegate.gateway.observability import audit
 from tablegate.gateway.observability.audit_sinks import DatabaseSink, newest_lines
 from tablegate.gateway.store import accounts
@@ -102,11 +102,11 @@ def test_a_wrong_time_is_explained_beside_its_field(console: Console) -> None:
 
 
 def test_pages_and_searches_are_bounded(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_pages, "EVENTS", 4)
+    monkeypatch.setattr(server_pages, "EVENTS", 4)
     page = console.get("/audit", event="definition")
     assert events(page) == ["09", "08", "07", "06"]
     assert "until=2026-01-02T03:04:06" in page.replace("%3A", ":")
-    monkeypatch.setattr(audit_pages, "LINES", 5)
+    monkeypatch.setattr(server_pages, "LINES", 5)
     page = console.get("/audit", who="nobody")
     assert "Lines searched: 5, which is the bound." in page
 
@@ -124,7 +124,7 @@ def test_older_events_of_one_second_are_on_further_pages(
     try:
         console = Console(running.url)
         console.sign_in("administrator", "the token")
-        monkeypatch.setattr(audit_pages, "EVENTS", 4)
+        monkeypatch.setattr(server_pages, "EVENTS", 4)
         found: list[str] = []
         link = "/audit?event=definition&until=2026-01-02T03:04:02"
         while link and len(found) < 100:

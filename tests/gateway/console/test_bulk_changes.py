@@ -12,7 +12,7 @@ import pytest
 
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.console import bulk_pages
-from tablegate.gateway.console.row_reading import read_page
+from tablegate.gateway.console.reading import read_page
 from tablegate.gateway.wiring import connect, open_store
 from tests.gateway.console.test_console import Console, keys_of
 from tests.gateway.console.test_grants_of_visitors import KEY, OWNER, SETTINGS, SONGS, policy_for

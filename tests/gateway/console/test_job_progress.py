@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway.console import job_pages
-from tablegate.gateway.console.job_pages import JobPages
+from tablegate.gateway.console import server_pages
+from tablegate.gateway.console.server_pages import JobPages
 from tablegate.gateway.control.administration import Administration
 from tablegate.gateway.features.jobs.job_commands import AdvanceJob, Job, StartJob
 from tests.conftest import Serve
@@ -60,7 +60,7 @@ def test_background_work_has_progress_a_rate_and_an_expected_end(
         [100.0],
         {"work": "index backfill", "name": "songs/by-color", "rows_done": 1000, "rows_left": 9000},
     )
-    monkeypatch.setattr(job_pages, "monotonic", lambda: now_s[0])
+    monkeypatch.setattr(server_pages, "monotonic", lambda: now_s[0])
     monkeypatch.setattr(Administration, "unfinished_work", lambda self: [dict(piece)])
     console = Console(server.url)
     page = console.get("/jobs")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from tablegate.gateway.console.entry import Entry
+from tablegate.gateway.console.blueprint import Entry
 from tests.conftest import Serve
 from tests.gateway.console.test_console import Console
 from tests.support.live_dynamodb import Live

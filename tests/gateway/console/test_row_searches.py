@@ -17,7 +17,7 @@ from azure.data.tables import EdmType, EntityProperty
 from botocore import xform_name
 
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.console import row_reading
+from tablegate.gateway.console import reading
 from tests.adapters.azuretable.client import DEV_KEY
 from tests.conftest import Serve
 from tests.gateway.console.test_console import Console, keys_of
@@ -368,8 +368,8 @@ def test_a_page_has_one_of_four_sizes(console: Console, size: str, number: int) 
 def test_a_rare_filter_goes_on_where_its_time_ended(
     console: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_reading, "_SECONDS", 0.0)
-    monkeypatch.setattr(row_reading, "_SCANNED", 10)
+    monkeypatch.setattr(reading, "_SECONDS", 0.0)
+    monkeypatch.setattr(reading, "_SCANNED", 10)
     page = console.get("/rows", **of("things", attribute="doc.list[0]", comparison="in", value="39, 38"))
     seen, scanned = column(page, "s"), []
     while True:

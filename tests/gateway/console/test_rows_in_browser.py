@@ -14,7 +14,7 @@ from selenium.webdriver.support.expected_conditions import staleness_of
 from selenium.webdriver.support.select import Select
 
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.console import bulk_pages, row_reading
+from tablegate.gateway.console import bulk_pages, reading
 from tests.adapters.tablestore.search_messages import schema
 from tests.gateway.console.test_browser import (
     PAGES_OF_ROWS,
@@ -241,8 +241,8 @@ def test_chosen_columns_are_remembered(
 def test_a_rare_filter_is_gone_on_with_by_itself(
     songs: Live, browser: webdriver.Chrome, visit: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_reading, "_SECONDS", 0.0)
-    monkeypatch.setattr(row_reading, "_SCANNED", 10)
+    monkeypatch.setattr(reading, "_SECONDS", 0.0)
+    monkeypatch.setattr(reading, "_SCANNED", 10)
     visit("/rows?attribute=kind&value=rare&")
     waiting(browser).until(lambda _: text_of(browser, "#count") == "12 rows found, 120 scanned.")
     assert len(found(browser, "#rows tbody tr")) == 12
@@ -252,8 +252,8 @@ def test_a_rare_filter_is_gone_on_with_by_itself(
 def test_a_rare_filter_is_cancelled(
     songs: Live, browser: webdriver.Chrome, visit: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_reading, "_SECONDS", 0.0)
-    monkeypatch.setattr(row_reading, "_SCANNED", 1)
+    monkeypatch.setattr(reading, "_SECONDS", 0.0)
+    monkeypatch.setattr(reading, "_SCANNED", 1)
     visit("/rows?attribute=absent&comparison=exists&")
     browser.find_element(By.XPATH, "//button[text()='Cancel']").click()
     waiting(browser).until(lambda _: found(browser, "#onward"))

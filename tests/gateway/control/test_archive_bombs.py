@@ -13,8 +13,8 @@ from typing import Any
 import orjson
 import pytest
 
-from tablegate.gateway.control import archive_reading, archives, snapshots
-from tablegate.gateway.control.answers import BadRequest, OperationRejected, run
+from tablegate.gateway.control import archives, snapshots
+from tablegate.gateway.control.documents import BadRequest, OperationRejected, run
 from tablegate.gateway.control.routes import _document, _tables_in
 from tablegate.gateway.control.seeds import from_request
 from tablegate.gateway.engine.engine import Engine
@@ -97,8 +97,8 @@ def test_a_snapshot_that_grows_without_end_is_refused_in_little_memory(
 ) -> None:
     engine = service.gateway.engine
     definition = a_definition(service)
-    monkeypatch.setattr(archive_reading, "VALUE_CHARACTERS", 1 << 17)
-    monkeypatch.setattr(archive_reading, "MOST_TABLES", 1_000)
+    monkeypatch.setattr(archives, "VALUE_CHARACTERS", 1 << 17)
+    monkeypatch.setattr(archives, "MOST_TABLES", 1_000)
     monkeypatch.setattr(row_lines, "LINE_NODES", 100_000)
     files: Iterable[tuple[str, bytes, str]] = (
         ("a manifest of one text", manifest(filled(b'{"tablegate":"', b"a", b'"}')), "too long"),
@@ -170,9 +170,9 @@ def test_a_snapshot_that_could_not_be_read_back_is_not_written(
     snapshots.save(engine, {"name": "two"}, 1)
     assert snapshots.export(engine, "two").body
     for module, name, bound in (
-        (archive_reading, "MOST_TABLES", 1),
-        (archive_reading, "MOST_MANIFEST_BYTES", 900),
-        (archive_reading, "VALUE_CHARACTERS", 200),
+        (archives, "MOST_TABLES", 1),
+        (archives, "MOST_MANIFEST_BYTES", 900),
+        (archives, "VALUE_CHARACTERS", 200),
         (archives, "ROW_BYTES", 300),
         (archives, "LINE_NODES", 1),
     ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import requests
 
-from tablegate.gateway.clock import Clock
+from tablegate.gateway.control.clocks import Clock
 from tests.conftest import Serve
 from tests.support.control import Control, count, make
 from tests.support.live_dynamodb import Live

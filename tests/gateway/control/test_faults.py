@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError, ConnectionClosedError
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.app import create_app
 from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.http import Reply
+from tablegate.gateway.http.messages import Reply
 from tests.adapters.tablestore import client as tablestore
 from tests.conftest import Serve
 from tests.support.control import Control, count, make

@@ -6,7 +6,7 @@ from typing import Any, get_args, get_origin
 
 import pytest
 
-from tablegate.gateway.coroutines import all_of, drive, next_tick
+from tablegate.gateway.dialects.coroutines import all_of, drive, next_tick
 from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.table_commands import FindTable, ListTables

@@ -27,8 +27,8 @@ from tablegate.adapters.dynamodb.dialect import DynamoDB
 from tablegate.adapters.tablestore.dialect import TableStore
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.dialect import Dialect
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.dialects.dialect import Dialect
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
 from tablegate.gateway.observability import audit, audit_sinks, metrics, prometheus
 from tablegate.gateway.observability.audit import AuditScope, AuditSink, AuditTrail, KeyForm

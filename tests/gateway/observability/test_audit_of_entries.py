@@ -17,9 +17,9 @@ from click.testing import CliRunner
 
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.app import application_of, create_app
-from tablegate.gateway.command_line.audited import OWN_LINES, READING
+from tablegate.gateway.command_line.database import COMMANDS_WITH_OWN_RECORDS, READING_COMMANDS
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.http import Request
+from tablegate.gateway.http.messages import Request
 from tablegate.gateway.model.authorization.quotas import Quota
 from tablegate.gateway.observability import audit
 from tablegate.gateway.observability.audit import AuditScope, AuditTrail, KeyForm
@@ -215,7 +215,10 @@ NOT_RUN_HERE = {"distribute", "undistribute", "jobs cancel"}
 
 
 def test_every_command_of_the_command_line_is_classified() -> None:
-    assert set(commands(main)) == READING | OWN_LINES | BESIDE | NOT_RUN_HERE | CHANGES.keys()
+    assert (
+        set(commands(main))
+        == READING_COMMANDS | COMMANDS_WITH_OWN_RECORDS | BESIDE | NOT_RUN_HERE | CHANGES.keys()
+    )
 
 
 def make_music(database: str) -> None:

@@ -23,7 +23,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from tablegate.gateway.app import application_of, create_app
 from tablegate.gateway.application import Application
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.observability import telemetry
 from tablegate.gateway.observability.logs import JsonFormatter
 from tablegate.gateway.store.opening.migrating import migrate

@@ -19,7 +19,7 @@ from tablegate.adapters.dynamodb import dialect
 from tablegate.adapters.dynamodb.wire.auth import authorization as signature
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.http import Request
+from tablegate.gateway.http.messages import Request
 from tablegate.gateway.model.authorization.accesses import Access
 from tablegate.gateway.model.authorization.authorizations import Authorization
 from tablegate.gateway.model.authorization.grants import Effect, Policy, Verdict

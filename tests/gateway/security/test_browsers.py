@@ -21,9 +21,9 @@ from azure.data.tables import AccountSasPermissions, ResourceTypes, TableCorsRul
 from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.configuration.loading import flag_of, load
 from tablegate.gateway.configuration.settings import BadSetting
-from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.dialects.dialect import Gateway
 from tablegate.gateway.engine.engine import EngineOptions
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.model.commands.table_commands import GetProperties
 from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credentials
 from tablegate.gateway.store.opening.migrating import migrate

@@ -28,12 +28,11 @@ from botocore.exceptions import ClientError
 from click.testing import CliRunner
 
 from tablegate.gateway.__main__ import main
-from tablegate.gateway.http import Request
+from tablegate.gateway.http.messages import Request
 from tablegate.gateway.model.authorization.quotas import Quota, RateBucket
 from tablegate.gateway.model.errors import QuotaExceeded
-from tablegate.gateway.security import quota_keeper
-from tablegate.gateway.security.quota_keeper import QuotaSync
-from tablegate.gateway.security.quotas import Quotas, share_of
+from tablegate.gateway.security import quotas
+from tablegate.gateway.security.quotas import Quotas, QuotaSync, share_of
 from tablegate.gateway.server.pending_request import REFUSAL_DELAY_S
 from tablegate.gateway.store import accounts
 from tablegate.gateway.store.sql.databases import Database
@@ -269,14 +268,14 @@ def test_requests_of_a_namespace(serve: Serve, database_url: str) -> None:
 @on_sqlite
 def test_bytes_that_are_stored(serve: Serve, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests that only delete are permitted. A deletion frees quota."""
-    counted, count = threading.Event(), quota_keeper.QuotaSync.count
+    counted, count = threading.Event(), quotas.QuotaSync.count
 
-    def noted(self: quota_keeper.QuotaSync) -> None:
+    def noted(self: quotas.QuotaSync) -> None:
         count(self)
         counted.set()
 
-    monkeypatch.setattr(quota_keeper, "_COUNTING_S", 0.2)
-    monkeypatch.setattr(quota_keeper.QuotaSync, "count", noted)
+    monkeypatch.setattr(quotas, "_COUNTING_S", 0.2)
+    monkeypatch.setattr(quotas.QuotaSync, "count", noted)
     command(database_url, "set", "someone", "--bytes", "50000")
     client = _boto(serve(database_url).url, "someone")
     _table(client, "music")

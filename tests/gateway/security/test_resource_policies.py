@@ -14,7 +14,7 @@ import pytest
 from tablegate.adapters.dynamodb import dialect
 from tablegate.adapters.dynamodb.wire.auth import authorization as signature
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.http import Request
+from tablegate.gateway.http.messages import Request
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import WrittenGrant, policy_of

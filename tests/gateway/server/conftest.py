@@ -19,9 +19,9 @@ import pytest
 from tablegate.gateway.app import mount
 from tablegate.gateway.application import Application
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.coroutines import all_of
-from tablegate.gateway.dialect import Dialect, Gateway
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.dialects.coroutines import all_of
+from tablegate.gateway.dialects.dialect import Dialect, Gateway
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.model.commands.row_commands import Read, ReadAll, WriteGroup
 from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.errors import (

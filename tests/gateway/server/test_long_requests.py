@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from tablegate.adapters.dynamodb.dialect import DynamoDB
-from tablegate.gateway.http import Request
+from tablegate.gateway.http.messages import Request
 from tablegate.gateway.server.server import Server
 from tests.gateway.server.conftest import FakeEngine, Toy
 from tests.support.waiting import PATIENCE_S

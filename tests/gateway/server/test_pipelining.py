@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.http import Reply
-from tablegate.gateway.request_memory import RequestMemory
+from tablegate.gateway.http.messages import Reply
+from tablegate.gateway.http.request_bodies import RequestMemory
 from tablegate.gateway.server import connection as connections
 from tablegate.gateway.server.connection import Connection
 from tablegate.gateway.server.pending_request import PendingRequest
@@ -99,7 +99,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[PendingRequest]:
         requests.append(PendingRequest(*arguments))
         return requests[-1]
 
-    monkeypatch.setattr("tablegate.gateway.server.request_parser.PendingRequest", keep)
+    monkeypatch.setattr("tablegate.gateway.server.http1.PendingRequest", keep)
     return requests
 
 

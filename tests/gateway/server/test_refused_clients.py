@@ -15,10 +15,10 @@ from collections.abc import Iterator
 import pytest
 
 from tablegate.adapters.dynamodb.wire.auth import authorization
-from tablegate.gateway.http import Request
+from tablegate.gateway.http.messages import Request
 from tablegate.gateway.server import server as server_module
 from tablegate.gateway.server.server import Server
-from tests.gateway.test_bodies_after_credentials import AWS, gateway_of
+from tests.gateway.http.test_bodies_after_credentials import AWS, gateway_of
 from tests.support.running import EVERY_DIALECT, Running, beyond_wsgi, plain_app, start_app
 from tests.support.waiting import PATIENCE_S
 

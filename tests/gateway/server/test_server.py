@@ -11,7 +11,7 @@ import requests
 
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import BadSetting
-from tablegate.gateway.server.flask_bridge import request_of
+from tablegate.gateway.http.flask_bridge import request_of
 from tests.gateway.server.conftest import FakeEngine
 from tests.support.waiting import PATIENCE_S
 

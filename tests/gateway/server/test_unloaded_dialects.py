@@ -10,8 +10,8 @@ import pytest
 from tablegate.gateway.app import mount
 from tablegate.gateway.application import Application
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.dialect import Dialect, Gateway, UnloadedDialect
-from tablegate.gateway.http import Request
+from tablegate.gateway.dialects.dialect import Dialect, Gateway, UnloadedDialect
+from tablegate.gateway.http.messages import Request
 from tablegate.gateway.security.credentials import Credentials
 from tests.gateway.server.conftest import FakeEngine, Toy, Wire
 from tests.support.running import Running, start_app

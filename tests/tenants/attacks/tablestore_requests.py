@@ -12,7 +12,7 @@ import tablestore as ots
 from google.protobuf.json_format import MessageToDict
 
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tests.adapters.tablestore.client import Refused
 from tests.tenants.attacks.sides import Side
 from tests.tenants.conftest import Instance

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.transfer.traffic.proxies import Forwarder, Hooks, ListenOptions, Proxy
 from tablegate.transfer.traffic.recording import record
 from tablegate.transfer.traffic.replaying import replay

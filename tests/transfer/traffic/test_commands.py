@@ -18,7 +18,7 @@ import zstandard
 from click.testing import CliRunner
 
 from tablegate.gateway.__main__ import main
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.transfer.traffic import proxies
 from tablegate.transfer.traffic.signing import KEY, BadCredentials, credentials_of
 from tablegate.transfer.traffic.traces import RecordedRequest, TraceWriter

@@ -20,7 +20,7 @@ import zstandard
 from azure.core.exceptions import HttpResponseError
 from botocore.exceptions import ClientError
 
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.transfer.errors import TransferError
 from tablegate.transfer.traffic import redaction
 from tablegate.transfer.traffic.traces import AnswerEvent, BadTrace, RequestEvent, TraceReader, TraceWriter

@@ -19,7 +19,7 @@ from azure.core.exceptions import HttpResponseError
 from azure.data.tables import UpdateMode
 
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.transfer.traffic.comparing import BODY, ORDER, STATUS
 from tablegate.transfer.traffic.reports import DivergenceReport
 from tests.contract.clients import CLIENTS, Delete, Insert, Put, Refused

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.transfer.traffic.comparing import (
     BODY,
     CODE,

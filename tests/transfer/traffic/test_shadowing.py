@@ -17,7 +17,7 @@ import requests
 from azure.core import MatchConditions
 from azure.core.exceptions import ResourceModifiedError
 
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.transfer.traffic import shadowing as shadowing_module
 from tablegate.transfer.traffic.comparing import BODY
 from tablegate.transfer.traffic.reports import DivergenceReport, SkipReason

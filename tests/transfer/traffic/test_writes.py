@@ -15,7 +15,7 @@ from tablegate.adapters.dynamodb.dialect import DynamoDB as DynamoDBEntry
 from tablegate.adapters.tablestore import operation_table as table_store_operations
 from tablegate.adapters.tablestore.dialect import TableStore as TableStoreEntry
 from tablegate.adapters.tablestore.wire.protocol import search_pb2, sql_pb2, tunnel_pb2
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 from tablegate.gateway.model.request_facts import RequestKind, kind_of, only_reads_rows
 from tablegate.transfer.traffic.comparing import Tokens

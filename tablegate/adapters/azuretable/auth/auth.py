@@ -19,8 +19,8 @@ from tablegate.adapters.azuretable.auth import entra_id, shared_access
 from tablegate.adapters.azuretable.auth.shared_access import Grant, Signer
 from tablegate.adapters.azuretable.wire import addresses, limits
 from tablegate.adapters.azuretable.wire.errors import ServiceError
-from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.http import Request
+from tablegate.gateway.dialects.dialect import Gateway
+from tablegate.gateway.http.messages import Request
 from tablegate.gateway.model.authorization.authorizations import Authorization, RequestSource
 from tablegate.gateway.security.credentials import Credential, Scheme
 

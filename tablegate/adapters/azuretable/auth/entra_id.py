@@ -22,8 +22,8 @@ from tablegate.adapters.azuretable.auth.shared_access import Grant, Signer
 from tablegate.adapters.azuretable.wire import limits
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.configuration.settings import BadSetting
-from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.http import Request
+from tablegate.gateway.dialects.dialect import Gateway
+from tablegate.gateway.http.messages import Request
 from tablegate.gateway.security.identities import BadToken, Identity
 
 FIRST_TOKEN_VERSION = "2017-11-09"  # "Versioning for Azure Storage": requests with an OAuth 2.0 token

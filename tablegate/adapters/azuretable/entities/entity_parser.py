@@ -17,10 +17,10 @@ import orjson
 from tablegate.adapters.azuretable.values import names, values
 from tablegate.adapters.azuretable.wire import limits
 from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.gateway.http.request_bodies import Undecodable, failure_of, has_at_most
 from tablegate.gateway.model.errors import Busy
 from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.values import Value, size_bytes
-from tablegate.gateway.request_bodies import Undecodable, failure_of, has_at_most
 
 
 class ParsedEntity(NamedTuple):

@@ -16,7 +16,7 @@ from tablegate.adapters.azuretable.tables import documents
 from tablegate.adapters.azuretable.tables.documents import DEFAULT_PROPERTIES, Properties
 from tablegate.adapters.azuretable.wire.addresses import Service
 from tablegate.adapters.azuretable.wire.errors import ServiceError
-from tablegate.gateway.http import Request
+from tablegate.gateway.http.messages import Request
 from tablegate.gateway.model.commands.table_commands import GetProperties, PutProperties
 
 Rule = Mapping[str, Any]

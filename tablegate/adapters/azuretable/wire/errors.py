@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 
 import orjson
 
-from tablegate.gateway.dialect import CONFLICT, INTERNAL, LIMIT, THROTTLING
+from tablegate.gateway.dialects.dialect import CONFLICT, INTERNAL, LIMIT, THROTTLING
 from tablegate.gateway.model import errors
 from tablegate.gateway.model.expressions.predicates import Not
 

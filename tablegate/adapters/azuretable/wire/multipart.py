@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from tablegate.adapters.azuretable.wire import limits
 from tablegate.adapters.azuretable.wire.errors import ServiceError
-from tablegate.gateway.http import Headers
+from tablegate.gateway.http.messages import Headers
 
 _BOUNDARY = re.compile(r"""boundary\s*=\s*(?:"([^"]{1,200})"|([^\s;,"]{1,200}))""", re.IGNORECASE)
 _VERB = re.compile(r"([A-Za-z]+)[ \t]+(?=\S)")

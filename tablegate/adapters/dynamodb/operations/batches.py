@@ -18,8 +18,8 @@ from tablegate.adapters.dynamodb.values import keys
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.arns import bare_name, table_arn
 from tablegate.adapters.dynamodb.wire.errors import validation
-from tablegate.gateway import request_context
-from tablegate.gateway.coroutines import all_of
+from tablegate.gateway.dialects.coroutines import all_of
+from tablegate.gateway.http import request_context
 from tablegate.gateway.model.commands.command import Command, R
 from tablegate.gateway.model.commands.row_commands import Get, WriteGroup, WriteOutcome
 from tablegate.gateway.model.commands.writes import Write
@@ -146,7 +146,7 @@ async def _leave_out_some(
 ) -> list[R | GatewayError]:
     """Return the outcome of every command, in order.
 
-    It is Throttled for members that a test fault leaves out (gateway/request_context.py). `owners`: for each command a
+    It is Throttled for members that a test fault leaves out (gateway/http/request_context.py). `owners`: for each command a
     tuple that begins with its table's name.
     """
     is_left_out = request_context.is_left_out or bool

@@ -31,7 +31,7 @@ from tablegate.adapters.dynamodb.tables.properties import (
 from tablegate.adapters.dynamodb.tables.table_extensions import EXTENSIONS
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import validation
-from tablegate.gateway.coroutines import all_of
+from tablegate.gateway.dialects.coroutines import all_of
 from tablegate.gateway.model.commands import table_commands
 from tablegate.gateway.model.commands.command import Command, R
 from tablegate.gateway.model.errors import TableBusy, TableExists, TableMissing

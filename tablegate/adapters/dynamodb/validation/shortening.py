@@ -20,8 +20,8 @@ from tablegate.adapters.dynamodb.validation.shapes import (
     Structure,
 )
 from tablegate.adapters.dynamodb.wire import limits
+from tablegate.gateway.http.request_bodies import has_at_most
 from tablegate.gateway.model.values.json_texts import contains, count
-from tablegate.gateway.request_bodies import has_at_most
 
 # While a request is parsed
 

@@ -36,7 +36,7 @@ from tablegate.adapters.dynamodb.wire.signature_claims import (
     claim_of,
     claim_of_header,
 )
-from tablegate.gateway.http import Request
+from tablegate.gateway.http.messages import Request
 from tablegate.gateway.model.authorization.authorizations import RequestSource
 from tablegate.gateway.security.credentials import CALLERS_KEPT, Credential, Credentials, Scheme
 from tablegate.gateway.security.signatures import hmac_digest

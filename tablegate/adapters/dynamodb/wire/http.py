@@ -13,10 +13,10 @@ import orjson
 
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, internal, serialization
-from tablegate.gateway import request_bodies
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http import request_bodies
+from tablegate.gateway.http.messages import Reply, Request
+from tablegate.gateway.http.request_bodies import WINDOWS, Undecodable
 from tablegate.gateway.model.errors import Busy, LimitExceeded
-from tablegate.gateway.request_bodies import WINDOWS, Undecodable
 
 JSON_1_0 = "application/x-amz-json-1.0"
 JSON = "application/json"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
-from tablegate.gateway.http import Request
+from tablegate.gateway.http.messages import Request
 
 _SEPARATORS = re.compile(r"[,\s]+")
 

@@ -33,8 +33,8 @@ from tablegate.adapters.tablestore.wire import errors, limits
 from tablegate.adapters.tablestore.wire.names import check_table_name
 from tablegate.adapters.tablestore.wire.plainbuffer import WireRow
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway import request_context
-from tablegate.gateway.coroutines import all_of, next_tick
+from tablegate.gateway.dialects.coroutines import all_of, next_tick
+from tablegate.gateway.http import request_context
 from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.commands.row_commands import GroupOutcome, WriteGroup
 from tablegate.gateway.model.errors import GatewayError, GroupRefused, TableMissing

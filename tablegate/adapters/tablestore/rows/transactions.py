@@ -19,7 +19,7 @@ from tablegate.adapters.tablestore.values import keys
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.coroutines import all_of
+from tablegate.gateway.dialects.coroutines import all_of
 from tablegate.gateway.features.local_transactions import local_transaction_commands
 from tablegate.gateway.model.commands.command import Command, R
 from tablegate.gateway.model.commands.row_commands import GroupOutcome, WriteGroup

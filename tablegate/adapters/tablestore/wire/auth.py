@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
-from tablegate.gateway.http import Request
+from tablegate.gateway.http.messages import Request
 from tablegate.gateway.model.authorization.authorizations import RequestSource
 from tablegate.gateway.model.errors import NotAuthenticated
 from tablegate.gateway.security.credentials import Credential, Credentials, Scheme

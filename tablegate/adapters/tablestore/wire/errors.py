@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.dialect import CONFLICT, LIMIT, THROTTLING
-from tablegate.gateway.dialect import INTERNAL as INTERNAL_FAULT
+from tablegate.gateway.dialects.dialect import CONFLICT, LIMIT, THROTTLING
+from tablegate.gateway.dialects.dialect import INTERNAL as INTERNAL_FAULT
 from tablegate.gateway.model import errors as facts
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.expressions.predicates import Not, RowExists
@@ -195,7 +195,7 @@ def injected_error(code: str) -> ServiceError:
 
 
 UNPROCESSED = RowError("OTSServerBusy", injected_error("OTSServerBusy").message)
-"""The result of a row that a test declared unprocessed (gateway/request_context.py)."""
+"""The result of a row that a test declared unprocessed (gateway/http/request_context.py)."""
 
 _AUTHENTICATION = {
     "unknown-key": ("OTSAuthFailed", "The AccessKeyID does not exist."),

@@ -11,9 +11,9 @@ from functools import lru_cache
 from tablegate.adapters.tablestore.wire import auth, limits
 from tablegate.adapters.tablestore.wire.auth import Caller
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
+from tablegate.gateway.http.request_bodies import Undecodable, inflate
 from tablegate.gateway.model.errors import LimitExceeded
-from tablegate.gateway.request_bodies import Undecodable, inflate
 
 _CONTENT_TYPE = "protocol buffer"
 _DEFLATE = "deflate"

@@ -24,7 +24,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Command(Generic[R_co]):
-    """A command with an outcome of type R, which `await command` returns in a handler (gateway/coroutines.py).
+    """A command with an outcome of type R, which `await command` returns in a handler (gateway/dialects/coroutines.py).
 
     Most commands are frozen dataclasses. Those that are created for each request or row derive from a named tuple with
     their fields, which is immutable too and three times as fast to create.

@@ -1,4 +1,4 @@
-"""Condition elements of IAM policies, as conditions (model/authorization/conditions.py).
+"""Condition elements of IAM policies, as conditions (model/authorization/conditions.py), and the error of an invalid policy.
 
 An unknown operator or key, or a malformed value, is an error when a policy is read. So is a condition that can never match,
 because a Deny without effect would look like a protection. Sources: "IAM JSON policy elements: Condition operators", and
@@ -17,7 +17,11 @@ from typing import Any
 
 from tablegate.gateway.model.authorization import conditions
 from tablegate.gateway.model.authorization.globs import Glob
-from tablegate.gateway.security.policies.errors import BadPolicy
+
+
+class BadPolicy(ValueError):
+    """A policy that is malformed or has an unsupported part. It is refused as a whole."""
+
 
 KEYS: Mapping[str, conditions.ConditionKey] = {
     "dynamodb:leadingkeys": conditions.ConditionKey.LEADING_KEYS,

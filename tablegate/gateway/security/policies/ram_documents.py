@@ -16,8 +16,7 @@ from tablegate.gateway.model.authorization.conditions import Condition
 from tablegate.gateway.model.authorization.globs import EVERY, Glob
 from tablegate.gateway.model.authorization.grants import Effect, Policy, Resources, Statement
 from tablegate.gateway.model.authorization.permissions import Channel, GrantAction, Permission
-from tablegate.gateway.security.policies.errors import BadPolicy
-from tablegate.gateway.security.policies.iam_conditions import conditions_of
+from tablegate.gateway.security.policies.iam_conditions import BadPolicy, conditions_of
 from tablegate.gateway.security.policies.iam_documents import read_document
 
 _P = Permission

@@ -1,18 +1,21 @@
-"""Short forms of grants: actions with patterns of table names.
+"""Short forms of grants: actions with patterns of table names, and Azure's built-in roles.
 
     {"read": ["orders*"], "write": ["orders*"], "keys": ["u1*"], "attributes": ["pk", "name"]}
 
 The pattern of a table includes its indexes, streams, backups, exports and imports. With a limit to keys or attributes it covers
 the table only, because an index has another key, and a stream contains all attributes of every row.
+
+Names and ids of the roles: "Azure built-in roles for Storage" (Microsoft Learn). Their permissions for each operation:
+"Authorize with Microsoft Entra ID", permissions for calling data operations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tablegate.gateway.model.authorization.conditions import Condition, ConditionKey, Quantifier
-from tablegate.gateway.model.authorization.globs import Glob
+from tablegate.gateway.model.authorization.globs import EVERY, Glob
 from tablegate.gateway.model.authorization.grants import Effect, Policy, Resources, Statement
 from tablegate.gateway.model.authorization.permissions import (
     DEFINING,
@@ -23,7 +26,7 @@ from tablegate.gateway.model.authorization.permissions import (
     GrantAction,
     Permission,
 )
-from tablegate.gateway.security.policies.errors import BadPolicy
+from tablegate.gateway.security.policies.iam_conditions import BadPolicy
 
 _P = Permission
 WORDS: Mapping[str, frozenset[Permission]] = {
@@ -105,3 +108,26 @@ def _condition(name: str, values: list[str], effect: Effect) -> Condition:
     return Condition(
         _OF_LIMITS[name], lambda value: any(glob.matches(value) for glob in globs), quantifier=quantifier
     )
+
+
+_READER = frozenset(
+    {Permission.READ, Permission.QUERY, Permission.SCAN, Permission.LIST, Permission.DESCRIBE}
+)
+_CONTRIBUTOR = _READER | {
+    Permission.PUT, Permission.UPDATE, Permission.DELETE, Permission.CHECK, Permission.CREATE, Permission.DROP,
+}  # fmt: skip
+
+AZURE_ROLES: Mapping[str, frozenset[Permission]] = {
+    "Storage Table Data Reader": _READER,
+    "76199698-9eea-4c19-bc75-cec21354c6b6": _READER,
+    "Storage Table Data Contributor": _CONTRIBUTOR,
+    "0a9a7e1f-b9d0-4cc4-a60d-0319b160aaa3": _CONTRIBUTOR,
+}
+"""Permissions on all tables of an account, by name or id of the role."""
+
+
+def policy_of_azure_roles(roles: Iterable[str]) -> Policy:
+    """Return the policy of these roles. Roles that are not built in allow nothing."""
+    permissions = frozenset().union(*(AZURE_ROLES.get(role, frozenset()) for role in roles))
+    pairs = frozenset((permission, channel) for permission in permissions for channel in Channel)
+    return Policy((Statement(Effect.ALLOW, pairs, (Resources(EVERY),)),) if pairs else ())

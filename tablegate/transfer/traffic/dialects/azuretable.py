@@ -21,7 +21,7 @@ from tablegate.adapters.azuretable.wire import addresses, multipart
 from tablegate.adapters.azuretable.wire.addresses import Entity, EntitySet, Resource
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.adapters.azuretable.wire.multipart import InnerRequest
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.model.request_facts import RequestKind
 from tablegate.transfer.traffic.comparing import SCOPE, ParsedReply, Tokens, entity_scope
 from tablegate.transfer.traffic.dialects.dialect import (

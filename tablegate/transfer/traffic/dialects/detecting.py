@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.transfer.traffic.dialects.azuretable import AzureTable
 from tablegate.transfer.traffic.dialects.dialect import ProxiedDialect
 from tablegate.transfer.traffic.dialects.dynamodb import DynamoDB

@@ -6,7 +6,7 @@ import zlib
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.transfer.traffic.comparing import ParsedReply, Tokens
 
 _PLAIN_MAX_BYTES = 64 << 20

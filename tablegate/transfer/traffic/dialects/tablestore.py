@@ -20,7 +20,7 @@ from tablegate.adapters.tablestore.wire.errors import RETRIED, ServiceError
 from tablegate.adapters.tablestore.wire.plainbuffer import PlainBufferError, WireCell, WireRow, decode_rows
 from tablegate.adapters.tablestore.wire.protocol import search_pb2
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.model.request_facts import RequestKind
 from tablegate.gateway.model.values.values import Value
 from tablegate.transfer.traffic.comparing import ParsedReply, Tokens

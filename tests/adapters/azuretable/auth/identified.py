@@ -12,7 +12,7 @@ from typing import Any
 from tablegate.adapters.azuretable import dialect
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.control.administration import Administration
-from tablegate.gateway.http import Reply
+from tablegate.gateway.http.messages import Reply
 from tablegate.gateway.model.authorization.quotas import Quota
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credential, Scheme

@@ -15,7 +15,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.security.credentials import DEV_CREDENTIALS, Credentials
 from tests.adapters.azuretable.client import ACCOUNT, KEY, OTHER, AzureTableService, code_of, sign
 from tests.support.clock import Clock

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tablegate.gateway.control.answers import BadRequest
+from tablegate.gateway.control.documents import BadRequest
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import ALL
 from tests.adapters.azuretable.auth.identified import (

@@ -11,7 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from tablegate.adapters.azuretable.wire import limits
-from tablegate.gateway.http import Reply
+from tablegate.gateway.http.messages import Reply
 from tests.adapters.azuretable.client import AzureTableService, code_of
 from tests.support.clock import Clock
 from tests.support.running import beyond_wsgi

@@ -12,7 +12,7 @@ from botocore.auth import SigV4Auth
 from tablegate.adapters.dynamodb.wire.auth import verify
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.http import Request
+from tablegate.gateway.http.messages import Request
 from tablegate.gateway.security.credentials import Credential, Credentials, Scheme
 from tests.adapters.dynamodb.client import STORED, sign
 

@@ -17,7 +17,7 @@ import pytest
 
 from tablegate.adapters.dynamodb import dialect
 from tablegate.adapters.dynamodb.wire import http, limits
-from tablegate.gateway.http import Request
+from tablegate.gateway.http.messages import Request
 from tablegate.gateway.model.errors import Busy, LimitExceeded
 from tests.adapters.dynamodb.client import JSON_1_0, DynamoDBService, signed
 from tests.support.running import beyond_wsgi

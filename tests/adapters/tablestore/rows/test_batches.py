@@ -16,8 +16,8 @@ from tablegate.adapters.tablestore.wire.plainbuffer import (
     encode_row,
 )
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.coroutines import drive
-from tablegate.gateway.http import Request
+from tablegate.gateway.dialects.coroutines import drive
+from tablegate.gateway.http.messages import Request
 from tablegate.gateway.model.commands.command import Command
 from tests.adapters.tablestore.client import (
     Refused,

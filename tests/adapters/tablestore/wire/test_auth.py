@@ -11,7 +11,7 @@ from tablegate.adapters.tablestore.wire.auth import Caller
 from tablegate.adapters.tablestore.wire.errors import ServiceError
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.http import Request
+from tablegate.gateway.http.messages import Request
 from tablegate.gateway.model.errors import NotAuthenticated
 from tablegate.gateway.security.credentials import ANY_PLACE, Credential, Credentials, Scheme
 from tests.adapters.tablestore.client import Refused, TableStoreService, signed

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tablegate.adapters.tablestore.operation_table import OPERATIONS
 from tablegate.adapters.tablestore.wire import errors, limits, replies
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.http import Request
+from tablegate.gateway.http.messages import Request
 from tablegate.gateway.model import errors as facts
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.expressions.predicates import Not, RowExists

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway import background
 from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.engine.background import scheduler
 from tablegate.gateway.engine.background.scheduler import (
@@ -31,6 +30,7 @@ from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.model.commands.table_commands import AlterTable, DropTable, FindTable
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules
 from tablegate.gateway.model.values.values import decimal, text
+from tablegate.gateway.server import background
 from tablegate.gateway.store.sql import progress
 from tablegate.gateway.store.sql.databases import Database, LockTimeout, Session
 from tablegate.gateway.store.sql.owned_rows import KINDS

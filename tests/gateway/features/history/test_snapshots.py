@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tablegate.gateway.control import archives, snapshots
-from tablegate.gateway.control.answers import run
+from tablegate.gateway.control.documents import run
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.features.history.backup_commands import CopyTables, ListNamespaces, ResetTables
 from tablegate.gateway.model.commands.table_commands import CreateTable, ListTables

@@ -19,7 +19,7 @@ from tablegate.gateway.model.authorization.globs import EVERY
 from tablegate.gateway.model.authorization.grants import EVERYTHING, Effect, Policy, Resources, Statement
 from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Channel, Permission, Purpose
 from tablegate.gateway.model.commands.command import Command
-from tablegate.gateway.security.policies import iam_actions, ram_documents
+from tablegate.gateway.security.policies import iam_documents, ram_documents
 from tests.support.ram import action_of
 
 
@@ -50,7 +50,7 @@ def test_every_operation_of_dynamodb_can_be_granted_by_its_name() -> None:
     }  # fmt: skip
     for name, row in DYNAMODB.items():
         if name not in parts:
-            doors = iam_actions.ACTIONS[name]
+            doors = iam_documents.ACTIONS[name]
             assert any(
                 (permission, row.purpose.channel) in doors for permission in row.purpose.permissions
             ), name

@@ -11,8 +11,7 @@ import pytest
 
 from tablegate.gateway.model.authorization.conditions import ConditionKey
 from tablegate.gateway.model.authorization.globs import Glob
-from tablegate.gateway.security.policies.errors import BadPolicy
-from tablegate.gateway.security.policies.iam_conditions import conditions_of
+from tablegate.gateway.security.policies.iam_conditions import BadPolicy, conditions_of
 from tests.support.tables import each_row
 
 

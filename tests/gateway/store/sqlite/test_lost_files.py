@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tablegate.gateway import health
-from tablegate.gateway.http import Request
+from tablegate.gateway.control import health
+from tablegate.gateway.http.messages import Request
 from tests.adapters.azuretable.client import AzureRequests
 from tests.adapters.dynamodb.client import DynamoDBService
 from tests.support.clock import Clock

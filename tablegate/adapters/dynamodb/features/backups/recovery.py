@@ -29,7 +29,7 @@ from tablegate.adapters.dynamodb.validation.table_rules import refuse_missing_ca
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.arns import table_arn, table_name_of_arn
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.gateway.coroutines import all_of
+from tablegate.gateway.dialects.coroutines import all_of
 from tablegate.gateway.features.history.backup_commands import (
     RECOVERY_DAYS,
     Backup,

@@ -24,7 +24,7 @@ from tablegate.adapters.dynamodb.features.exports_imports.object_worker import (
     run_command,
 )
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
-from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.dialects.dialect import Gateway
 from tablegate.gateway.features.jobs.job_commands import AdvanceJob, Job
 from tablegate.gateway.model.commands.row_commands import Read, WriteGroup
 from tablegate.gateway.model.commands.table_commands import CreateTable, FindTable

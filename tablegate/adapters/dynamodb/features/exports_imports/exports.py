@@ -19,7 +19,7 @@ from tablegate.adapters.dynamodb.tables.properties import seconds
 from tablegate.adapters.dynamodb.values.composites import shown_schema
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.gateway.coroutines import all_of
+from tablegate.gateway.dialects.coroutines import all_of
 from tablegate.gateway.features.jobs.job_commands import Job, StartJob
 from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.errors import TableMissing, TimeNotRetained

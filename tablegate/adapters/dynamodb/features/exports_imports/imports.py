@@ -41,7 +41,7 @@ from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.messages import bare
-from tablegate.gateway.coroutines import all_of
+from tablegate.gateway.dialects.coroutines import all_of
 from tablegate.gateway.features.jobs.job_commands import AdvanceJob, Job, ListJobs, StartJob
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.table_commands import FindTable

@@ -30,7 +30,7 @@ from tablegate.adapters.dynamodb.features.exports_imports.object_stores import (
 )
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
-from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.dialects.dialect import Gateway
 from tablegate.gateway.features.jobs.job_commands import AdvanceJob, Job
 from tablegate.gateway.model.authorization.accesses import Access
 from tablegate.gateway.model.authorization.authorizations import Authorization, RequestSource

@@ -12,7 +12,7 @@ from tablegate.adapters.dynamodb.features.exports_imports.imports import ImportW
 from tablegate.adapters.dynamodb.features.exports_imports.job_documents import BULK, EXPORT, IMPORT
 from tablegate.adapters.dynamodb.features.exports_imports.object_stores import Folder
 from tablegate.gateway.configuration.settings import BadSetting, Settings
-from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.dialects.dialect import Gateway
 from tablegate.gateway.features.jobs.job_runner import JobWorker, add_workers
 
 # The object store

@@ -25,7 +25,7 @@ from tablegate.adapters.dynamodb.features.global_tables.replicas import change_a
 from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, TableProperties
 from tablegate.adapters.dynamodb.wire.arns import bare_name
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.gateway.coroutines import all_of
+from tablegate.gateway.dialects.coroutines import all_of
 from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.tables import State, Table

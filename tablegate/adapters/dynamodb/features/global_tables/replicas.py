@@ -28,7 +28,7 @@ from tablegate.adapters.dynamodb.tables.tables import find_table, in_state
 from tablegate.adapters.dynamodb.wire import messages
 from tablegate.adapters.dynamodb.wire.arns import key_arn
 from tablegate.adapters.dynamodb.wire.errors import validation
-from tablegate.gateway.coroutines import all_of
+from tablegate.gateway.dialects.coroutines import all_of
 from tablegate.gateway.features.global_tables.replica_commands import AddReplicas, NewReplica, RemoveReplicas
 from tablegate.gateway.model.commands.table_commands import (
     AlterTable,

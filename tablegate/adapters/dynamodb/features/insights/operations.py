@@ -31,7 +31,7 @@ from tablegate.adapters.dynamodb.validation.shapes import (
 )
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.gateway.coroutines import all_of
+from tablegate.gateway.dialects.coroutines import all_of
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 from tablegate.gateway.model.commands.table_commands import AlterTable, FindTable, ListTables
 from tablegate.gateway.model.tables.tables import State, Table

@@ -11,7 +11,7 @@ from tablegate.adapters.dynamodb.operation_table import OPERATIONS
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
-from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.dialects.dialect import Gateway
 from tablegate.gateway.model.authorization.authorizations import Authorization
 from tablegate.gateway.model.commands.row_search import StatementPage
 from tablegate.gateway.model.errors import BadKey, IndexMissing, InvalidInput

@@ -42,7 +42,7 @@ from tablegate.adapters.dynamodb.operations.transactions import REASON_RULES, re
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, Wording, cancelled, short_code, validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import error_for_caller, service_error_of
-from tablegate.gateway.coroutines import all_of, next_tick
+from tablegate.gateway.dialects.coroutines import all_of, next_tick
 from tablegate.gateway.model import errors
 from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.commands.row_commands import Get, GroupOutcome, ReplayedOutcome, WriteGroup

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tablegate.gateway.model.authorization.quotas import Quota
-from tablegate.gateway.security.quota_keeper import QuotaSync
+from tablegate.gateway.security.quotas import QuotaSync
 from tests.adapters.dynamodb.client import DynamoDBService, signed
 from tests.adapters.dynamodb.features.exports_imports import test_bulk_put_api, test_import_api
 from tests.adapters.dynamodb.features.exports_imports.conftest import Exporter

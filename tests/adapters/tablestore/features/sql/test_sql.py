@@ -17,7 +17,7 @@ from tablegate.adapters.tablestore.features.sql import work
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.protocol import sql_pb2
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.http import Request
+from tablegate.gateway.http.messages import Request
 from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.support.clock import Clock
 from tests.support.sql_client import BINARY, BOOL, COMPLEX, DOUBLE, LONG, STRING, sql
