@@ -1,7 +1,7 @@
 """One client connection: bytes to requests and replies to bytes, one request at a time and in order.
 
 This module implements HTTP/1.1 on a connection: pipelining, 100-continue, time limits, back-pressure, and a close that
-does not lose the last reply. request_parser.py parses requests. The meaning of requests is left to the server
+does not lose the last reply. http1.py parses requests. The meaning of requests is left to the server
 (server.py).
 """
 

@@ -14,7 +14,7 @@ A list is all reads, all writes, or all look-ups of tables that are not cached. 
 committed. Each request is then run again alone, so only the failing one gets the error. Other commands (the control plane)
 always run alone.
 
-Reads go first and are answered while the writes run. Waiting pages and other commands take turns (sliced_reads.py).
+Reads go first and are answered while the writes run. Waiting pages and other commands take turns (lane.py).
 
 Contended commands are run again alone, without waiting for locks, for a few seconds. Meanwhile other requests continue.
 
