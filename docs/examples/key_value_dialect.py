@@ -138,7 +138,7 @@ def _json(status: int, document: object, *headers: tuple[str, str]) -> Reply:
     return Reply(status, [("Content-Type", "application/json"), *headers], orjson.dumps(document))
 
 
-# The steps of a request: entry.py.
+# The steps of a request: dialect.py.
 Call = tuple[Request, str, str, list[str]]
 """A request, its namespace, its table, and its key, if it has one."""
 

@@ -18,13 +18,10 @@ from tests.support.sources import FILES, FOLDERS, PRODUCT, ROOT, imports, tree
 # single module. A module inside a folder can be a separate, lower group than the rest of the folder.
 GROUPS = {
     "gateway": (
-        "model", "coroutines", "configuration", "observability", "request_context", "http", "request_bodies", "request_memory",
-        "observability.audit", "store", "observability.audit_sinks", "security", "engine", "features", "capabilities",
-        "security.quota_keeper",
-        "security.gate", "clock", "observability.telemetry", "server.flask_bridge", "server.certificates", "operation_table",
-        "dialect",
-        "control", "health", "application", "administration_forms", "adapter", "wiring", "doctor", "console", "app",
-        "background", "server", "command_line", "__main__",
+        "model", "configuration", "observability", "http", "observability.audit", "store", "observability.audit_sinks",
+        "security", "engine", "features", "capabilities", "security.quotas", "security.gate", "observability.telemetry",
+        "server.certificates", "dialects", "control", "application", "wiring", "doctor", "console", "app", "server",
+        "command_line", "__main__",
     ),
     "adapters.dynamodb": (
         "wire", "call", "values", "detection", "tables.properties", "tables.table_extensions", "export_files",
@@ -159,7 +156,7 @@ def test_the_core_imports_no_capability() -> None:
 
     Transfers carry indexes of other kinds as BaseIndex.
     """
-    layers = ("model", "store", "engine", "security", "server", "dialect", "capabilities")
+    layers = ("model", "store", "engine", "security", "server", "dialects", "capabilities")
     core = [
         module
         for package in (*(f"gateway.{layer}" for layer in layers), "transfer")
@@ -277,27 +274,22 @@ def test_capabilities_of_table_store_are_imported_by_the_list_only() -> None:
 
 def test_an_adapter_imports_only_the_engine_the_model_and_http() -> None:
     entry_points = (
-        "adapter",
-        "administration_forms",
-        "engine.engine",
+        "configuration.settings",
+        "dialects",
         "features.jobs.job_runner",
+        "engine.engine",
         "features.vectors.vector_support",
-        "coroutines",
+        "http.messages",
+        "http.request_bodies",
+        "http.request_context",
         "model",
+        "observability.audit",
+        "observability.metrics",
         "security.credentials",
         "security.gate",
         "security.identities",
         "security.sessions",
         "security.signatures",
-        "dialect",
-        "operation_table",
-        "request_context",
-        "http",
-        "observability.metrics",
-        "request_bodies",
-        "request_memory",
-        "observability.audit",
-        "configuration.settings",
     )
     for module in of("adapters"):
         own = ".".join(module.split(".")[:2])
@@ -375,8 +367,8 @@ def test_no_text_tests_for_a_database_by_name() -> None:
 
 
 def test_only_settings_and_command_lines_name_a_module() -> None:
-    """adapter.py finds an adapter by its name in the settings, __main__.py a command by its name, capabilities.py
-    the installation of each, operation_table.py its operations, blueprint.py its pages, and the schema its SQL tables.
+    """adapter.py finds an adapter by its name in the settings, and the operations of a capability. __main__.py finds a
+    command by its name, blueprint.py the pages of a capability, and the schema the modules with SQL tables.
 
     Everything else is imported.
     """

@@ -12,7 +12,6 @@ ALLOWED = {
     "gateway.security.gate": "the gate",
     "gateway.engine.engine": "the definition of run_with_retries",
     "gateway.server.lane": "runs the commands of many requests, around which the tick calls refusal and review",
-    "gateway.server.lane": "runs reads that the tick has admitted",
     "gateway.security.quotas": "counts the bytes of namespaces for quotas: it has no caller",
 }
 """Modules that call the engine, and why they may."""
