@@ -10,7 +10,7 @@ import pytest
 
 _FAULTS = """
 import resource
-from tablegate.gateway.server import allocator
+from tablegate.gateway.server import event_loop
 
 def faults() -> int:
     began = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -19,7 +19,7 @@ def faults() -> int:
         del held
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - began
 
-assert allocator.keep_freed_memory()
+assert event_loop.keep_freed_memory()
 faults()
 print(faults())
 """
