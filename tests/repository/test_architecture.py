@@ -367,8 +367,9 @@ def test_no_text_tests_for_a_database_by_name() -> None:
 
 
 def test_only_settings_and_command_lines_name_a_module() -> None:
-    """adapter.py finds an adapter by its name in the settings, and the operations of a capability. __main__.py finds a
-    command by its name, blueprint.py the pages of a capability, and the schema the modules with SQL tables.
+    """adapter.py finds an adapter by its name in the settings, and the operations of a capability. capabilities.py finds
+    the installation of each, __main__.py a command, blueprint.py the pages of a capability, and the schema the modules
+    with SQL tables.
 
     Everything else is imported.
     """
