@@ -38,9 +38,9 @@ from tablegate.gateway.model.commands.table_commands import CreateTable
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema, Position
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, text
-from tablegate.gateway.store.opening.migrating import migrate
-from tablegate.gateway.store.opening.opening import open_database
-from tablegate.gateway.store.postgresql import binary_rows
+from tablegate.gateway.store.migrating import migrate
+from tablegate.gateway.store.opening import open_database
+from tablegate.gateway.store.postgresql import statements
 from tablegate.gateway.store.rows import rows as stored_rows
 from tablegate.gateway.store.sql.positions import stored_position
 from tablegate.gateway.store.store import Store
@@ -93,7 +93,7 @@ class _Database:
             connection = self.database.engine.raw_connection()
             cursor = connection.cursor()
             with cursor.copy(f"COPY rows ({stored_rows.COLUMNS}) FROM STDIN (FORMAT binary)") as copying:
-                copying.write(binary_rows.encode(_columns(rows)))
+                copying.write(statements.encode(_columns(rows)))
             connection.commit()
             connection.close()
 

@@ -34,7 +34,7 @@ from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Contents
 from tablegate.gateway.model.values.values import Kind, decimal, text
-from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.opening import open_database
 from tablegate.gateway.store.store import Store
 
 CONNECTIONS = 16

@@ -25,8 +25,8 @@ from benchmarks.contestants import Postgres, Workspace
 from benchmarks.processes import Tree
 from benchmarks.report import count, table
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.engine.background.scheduler import Batch, BatchDone
 from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.engine.scheduler import Batch, BatchDone
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.table_commands import CreateTable, DropTable, NewIndex
 from tablegate.gateway.model.commands.writes import Replace, Write
@@ -35,7 +35,7 @@ from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, StreamRule,
 from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Contents
 from tablegate.gateway.model.values.values import Kind, Value, decimal
-from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.migrating import migrate
 from tablegate.gateway.wiring import connect, open_store
 
 _SCHEMA = KeySchema((KeyColumn("pk", Kind.TEXT),), (KeyColumn("sk", Kind.DECIMAL),))

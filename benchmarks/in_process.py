@@ -29,7 +29,7 @@ from tablegate.gateway.model.values.values import TRUE, Kind, Value
 from tablegate.gateway.server.connection import Connection
 from tablegate.gateway.server.event_loop import run_in_loop
 from tablegate.gateway.server.server import Server, ServerContext
-from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.migrating import migrate
 from tablegate.gateway.wiring import connect, open_store
 
 ROOT = Path(__file__).parents[1]

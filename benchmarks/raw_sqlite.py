@@ -16,8 +16,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tablegate.gateway.store.opening.migrating import migrate
-from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.migrating import migrate
+from tablegate.gateway.store.opening import open_database
 
 _ROWS = 10_000
 _PUT = (

@@ -25,8 +25,8 @@ from tablegate.gateway.engine.engine import EngineOptions
 from tablegate.gateway.model.commands.row_commands import Get, WriteGroup
 from tablegate.gateway.model.values.values import decimal, text
 from tablegate.gateway.server.background import TaskThread, replica_check
-from tablegate.gateway.store.opening.opening import open_database, open_replica
-from tablegate.gateway.store.opening.replicas import Standby, Standbys
+from tablegate.gateway.store.opening import open_database, open_replica
+from tablegate.gateway.store.replicas import Standby, Standbys
 from tablegate.gateway.store.store import Store
 
 _GATEWAYS = 4

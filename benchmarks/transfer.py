@@ -31,7 +31,7 @@ from benchmarks.contestants import Postgres, Workspace
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, text
-from tablegate.gateway.store.postgresql import binary_rows
+from tablegate.gateway.store.postgresql import statements
 from tablegate.gateway.store.rows import rows as stored_rows
 from tablegate.gateway.store.sql.positions import stored_position
 from tablegate.transfer.endpoints.database.endpoint import DatabaseEndpoint
@@ -102,8 +102,8 @@ def _raw_copy(source: str, url: str) -> float:
         statement = f"COPY rows ({stored_rows.COLUMNS}) FROM STDIN (FORMAT binary)"
         with cursor.copy(statement.encode()) as copy:
             for page in endpoint.scan([0, 1]):
-                data = binary_rows.encode([_columns(row) for row in page.rows])
-                piece = data[0 if is_first else len(binary_rows.encode([])) - 2 : -2]
+                data = statements.encode([_columns(row) for row in page.rows])
+                piece = data[0 if is_first else len(statements.encode([])) - 2 : -2]
                 is_first = False
                 began = time.monotonic()
                 copy.write(piece)

@@ -35,8 +35,8 @@ from tablegate.gateway.engine.rows import page_builder
 from tablegate.gateway.features.jobs import job_runner
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.server import server as server_module
-from tablegate.gateway.store.opening.migrating import migrate
-from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.migrating import migrate
+from tablegate.gateway.store.opening import open_database
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.transfer import threads
 from tests.support import tiers

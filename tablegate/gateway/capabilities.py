@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from tablegate.gateway.engine.engine import Engine, EngineOptions
-from tablegate.gateway.store.opening.replicas import Standbys
+from tablegate.gateway.store.replicas import Standbys
 from tablegate.gateway.store.store import Store
 
 CAPABILITIES = ("local_transactions", "global_tables", "history", "tunnels", "search", "vectors", "jobs")

@@ -25,7 +25,7 @@ from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credentials
 from tablegate.gateway.security.quotas import Quotas, QuotaSync
 from tablegate.gateway.security.secret_cipher import find_key
-from tablegate.gateway.store.opening.opening import open_database, open_replica
+from tablegate.gateway.store.opening import open_database, open_replica
 from tablegate.gateway.store.sql import checksums
 from tablegate.gateway.store.sql.damage import DamageLog
 from tablegate.gateway.store.sql.databases import Database
@@ -33,7 +33,7 @@ from tablegate.gateway.store.store import Store
 
 if TYPE_CHECKING:
     from tablegate.gateway.control.administration import Administration
-    from tablegate.gateway.store.opening.replicas import Standbys
+    from tablegate.gateway.store.replicas import Standbys
 
 # After this time a statement's server is checked for an answer.
 _LEAST_SILENCE_MS = 1000
@@ -106,7 +106,7 @@ def _replicas(settings: Settings, primary: Database) -> Standbys | None:
             "{}: the database is distributed over several nodes, so a standby has only a part of it. Remove it",
             "replica",
         )
-    from tablegate.gateway.store.opening.replicas import Standby, Standbys
+    from tablegate.gateway.store.replicas import Standby, Standbys
 
     is_pooled = not settings.prepared_statements
     standbys = [Standby(open_replica(url, is_pooled), hosts_of(url)) for url in settings.replica]

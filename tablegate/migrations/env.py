@@ -1,4 +1,4 @@
-"""Alembic's environment: the connection and transaction of gateway/store/opening/migrating.py."""
+"""Alembic's environment: the connection and transaction of gateway/store/migrating.py."""
 
 from __future__ import annotations
 

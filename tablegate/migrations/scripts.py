@@ -13,7 +13,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from tablegate.gateway.store.opening.migrating import FOLDER, steps
+from tablegate.gateway.store.migrating import FOLDER, steps
 from tablegate.migrations.schema import metadata
 
 DATABASES: dict[str, Dialect] = {"sqlite": sqlite.dialect(), "postgresql": postgresql.dialect()}  # type: ignore[no-untyped-call]

@@ -32,7 +32,7 @@ from tablegate.gateway.model.errors import Busy, StaleTable
 from tablegate.gateway.observability import audit
 from tablegate.gateway.observability.audit import AuditScope, AuditSink, AuditTrail, KeyForm
 from tablegate.gateway.security.credentials import Credentials
-from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.migrating import migrate
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.wiring import connect
 from tests.entry_requests import NOW_MS, Case, azure, dynamodb, tablestore

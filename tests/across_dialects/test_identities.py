@@ -32,7 +32,7 @@ from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import ALL, WrittenGrant
-from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.migrating import migrate
 from tablegate.gateway.wiring import connect, open_store
 from tests.support.oidc import Issuer, running_issuer
 from tests.support.running import processes

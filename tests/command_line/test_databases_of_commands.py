@@ -10,9 +10,9 @@ from click.testing import CliRunner, Result
 
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.configuration.database_urls import normalise, without_password
-from tablegate.gateway.store.opening import migrating
-from tablegate.gateway.store.opening.migrating import migrate
-from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store import migrating
+from tablegate.gateway.store.migrating import migrate
+from tablegate.gateway.store.opening import open_database
 from tests.conftest import KINDS
 from tests.support.later_release import NEWEST, add_revisions, later_migrations, source_with_own_migrations
 from tests.support.running import Process

@@ -38,7 +38,7 @@ from tablegate.gateway.model.values.values import Kind, Value, text
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.server.certificates import make_self_signed
-from tablegate.gateway.store.opening import migrating
+from tablegate.gateway.store import migrating
 from tablegate.gateway.store.sql.checksums import checksum_of
 from tablegate.gateway.store.sql.databases import Database, NodeShards, TablePlacement
 from tablegate.gateway.store.sqlite import files

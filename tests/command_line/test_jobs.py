@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.features.jobs.job_commands import StartJob
-from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.migrating import migrate
 from tablegate.gateway.wiring import connect, open_store
 from tests.support.object_places import BUCKET, FolderPlace
 from tests.support.raw_client import RawClient

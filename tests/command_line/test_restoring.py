@@ -15,8 +15,8 @@ from tablegate.gateway.command_line.maintenance import sweep
 from tablegate.gateway.command_line.tables import tables
 from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.security.credentials import SHARED_NAMESPACE
-from tablegate.gateway.store.opening.migrating import migrate
-from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.migrating import migrate
+from tablegate.gateway.store.opening import open_database
 from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, do_background_work
 

@@ -14,7 +14,7 @@ from tablegate.gateway.model.commands.table_commands import AlterTable, CreateTa
 from tablegate.gateway.model.tables.tables import Rules, StreamRule
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
-from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.migrating import migrate
 from tablegate.gateway.wiring import connect, open_store
 
 

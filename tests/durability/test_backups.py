@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.opening import open_database
 from tablegate.gateway.store.sql.databases import DatabaseUnusable
 from tablegate.gateway.store.sqlite import files
 from tests.support.loads import number, text

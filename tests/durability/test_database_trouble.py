@@ -23,7 +23,7 @@ from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.model.errors import Busy, OutOfSpace
 from tablegate.gateway.security.credentials import Credentials
 from tablegate.gateway.server import background
-from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.migrating import migrate
 from tablegate.gateway.store.postgresql.pipeline import translate_error
 from tablegate.gateway.store.sqlite.database import SQLite
 from tablegate.gateway.wiring import connect, open_store

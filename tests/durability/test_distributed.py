@@ -36,8 +36,8 @@ from tablegate.gateway.model.tables.tables import Rules, StreamRule, Table
 from tablegate.gateway.model.values.values import decimal
 from tablegate.gateway.store import accounts
 from tablegate.gateway.store.accounts import StoredGrant
-from tablegate.gateway.store.opening.migrating import migrate
-from tablegate.gateway.store.opening.opening import open_database, placement_of
+from tablegate.gateway.store.migrating import migrate
+from tablegate.gateway.store.opening import open_database, placement_of
 from tablegate.gateway.store.postgresql.distributed import database
 from tablegate.gateway.store.postgresql.distributed.database import DistributedNode
 from tablegate.gateway.store.sql.databases import DatabaseUnusable

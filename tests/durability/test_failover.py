@@ -27,7 +27,7 @@ from azure.data.tables import TableServiceClient
 from botocore.config import Config
 
 from tablegate.gateway.configuration.database_urls import normalise
-from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.opening import open_database
 from tablegate.gateway.store.postgresql.database import PostgreSQL
 from tablegate.gateway.store.postgresql.statements import TRANSACTION_ID
 from tablegate.gateway.store.sql.databases import CommitInterrupted

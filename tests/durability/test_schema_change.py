@@ -10,8 +10,8 @@ from azure.core.exceptions import HttpResponseError
 from tablestore import OTSServiceError
 
 from tablegate.gateway.app import application_of
-from tablegate.gateway.store.opening.migrating import migrate, steps
-from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.migrating import migrate, steps
+from tablegate.gateway.store.opening import open_database
 from tablegate.gateway.store.sql.databases import Database
 from tests.conftest import KINDS, Serve
 from tests.support.across import Across

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.opening import open_database
 from tests.adapters.tablestore.search_messages import field, schema
 from tests.support.live_tablestore import LiveTableStore
 from tests.support.running import Begin, processes

@@ -21,9 +21,9 @@ import tablestore as ots
 from azure.data.tables import TableServiceClient
 
 from tablegate.gateway.security.credentials import DEV_AZURE_KEY
-from tablegate.gateway.store.opening import migrating
-from tablegate.gateway.store.opening.migrating import migrate
-from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store import migrating
+from tablegate.gateway.store.migrating import migrate
+from tablegate.gateway.store.opening import open_database
 from tests.support.databases import PostgresServer
 from tests.support.later_release import LATER, add_revisions, later_migrations, source_with_own_migrations
 from tests.support.running import Begin, Process, processes

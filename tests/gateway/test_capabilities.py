@@ -13,7 +13,7 @@ from tablegate.gateway.model.authorization.permissions import ACCOUNT_PERMISSION
 from tablegate.gateway.model.authorization.quotas import READ_UNITS, WRITE_UNITS
 from tablegate.gateway.model.commands.command import AccountRead, Command, ControlCommand
 from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll, WriteGroup
-from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.opening import open_database
 from tablegate.gateway.store.store import Store
 from tests.support.commands import COMMANDS
 from tests.support.tables import each_row

@@ -113,14 +113,14 @@ def test_the_scheduler_imports_no_work() -> None:
 
     def may_import(imported: str) -> bool:
         layers = (
-            "gateway.engine.background.scheduler",
+            "gateway.engine.scheduler",
             "gateway.store.sql",
             "gateway.store.store",
             "gateway.model.errors",
         )
         return not within(imported, "gateway") or any(within(imported, layer) for layer in layers)
 
-    assert excesses(["gateway.engine.background.scheduler"], may_import) == []
+    assert excesses(["gateway.engine.scheduler"], may_import) == []
 
 
 @pytest.mark.extended
@@ -129,7 +129,7 @@ def test_numpy_is_for_vector_searches() -> None:
 
     Searches load it (features/vectors/vector_support.py). The module that builds graphs loads usearch.
     """
-    graphs = "gateway.features.vectors.vector_graphs"
+    graphs = "gateway.features.vectors.index_images"
     may = ("gateway.features.vectors.exact_search", graphs, "gateway.features.vectors.index_images")
     at_need = (*may, "gateway.features.vectors.vector_search")
     assert excesses(set(FILES) - {graphs}, lambda imported: not within(imported, "usearch")) == []
@@ -353,7 +353,7 @@ def test_nothing_else_imports_transfers() -> None:
 
 @pytest.mark.parametrize("package", ["gateway.store.sqlite", "gateway.store.postgresql"])
 def test_only_opening_imports_the_databases(package: str) -> None:
-    others = set(FILES) - {*of(package), "gateway.store.opening.opening"}
+    others = set(FILES) - {*of(package), "gateway.store.opening"}
     assert excesses(others, lambda imported: not within(imported, package)) == []
 
 
@@ -425,7 +425,7 @@ def test_no_code_compares_the_database_name() -> None:
     own = {"gateway.store.sqlite", "gateway.store.postgresql"}
     # The parsers of URLs, the start of a migration, and arguments of SQLAlchemy that contain a database's name.
     schema = {part.__name__.removeprefix("tablegate.") for part in PARTS}
-    may = {"gateway.store.opening.opening", "gateway.store.opening.migrating", *own, *schema}
+    may = {"gateway.store.opening", "gateway.store.migrating", *own, *schema}
     for module in (module for layer in LAYERS for module in of(f"gateway.{layer}")):
         if not any(within(module, allowed) for allowed in may):
             words = words_of(tree(module))

@@ -32,7 +32,7 @@ from tablegate.gateway.features.jobs.job_commands import StartJob
 from tablegate.gateway.observability import audit, metric_history
 from tablegate.gateway.observability.metric_history import DAY_S, FINE_S, Counter, MetricHistory
 from tablegate.gateway.security.grant_store import WrittenGrant
-from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.migrating import migrate
 from tablegate.gateway.wiring import connect
 from tests.adapters.tablestore.search_messages import schema
 from tests.support.browser import SCHEMES, SIZES, appear_as, chromium

@@ -18,8 +18,8 @@ from sqlalchemy import URL, make_url
 
 from tablegate.gateway.configuration.database_urls import normalise
 from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.store.opening.migrating import migrate, steps
-from tablegate.gateway.store.opening.opening import distribute, open_database
+from tablegate.gateway.store.migrating import migrate, steps
+from tablegate.gateway.store.opening import distribute, open_database
 from tablegate.migrations.schema import metadata
 
 # The wheel has two major versions. TABLEGATE_TEST_POSTGRES selects one.

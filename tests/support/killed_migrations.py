@@ -19,9 +19,9 @@ from typing import Any
 import alembic.command  # noqa: F401 - the children need it
 import sqlalchemy
 
-from tablegate.gateway.store.opening import migrating
-from tablegate.gateway.store.opening.migrating import migrate, revision_of, steps
-from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store import migrating
+from tablegate.gateway.store.migrating import migrate, revision_of, steps
+from tablegate.gateway.store.opening import open_database
 
 
 class Killer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from tablegate.gateway.store.opening.migrating import steps
+from tablegate.gateway.store.migrating import steps
 from tests.support.running import ROOT
 
 NEWEST = steps()[-1]

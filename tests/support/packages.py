@@ -97,7 +97,7 @@ MODULES_OF_EXTRAS = {
     "ion": ("adapters.dynamodb.export_files.ion_values",),
     "otel": ("gateway.observability.telemetry",),
     "chinese": ("gateway.features.search.analysis",),
-    "vectors": ("gateway.features.vectors.exact_search", "gateway.features.vectors.vector_graphs"),
+    "vectors": ("gateway.features.vectors.exact_search", "gateway.features.vectors.index_images"),
     "traffic": ("transfer.traffic.services",),
     "mcp": ("gateway.command_line.mcp_tools",),
 }  # fmt: skip

@@ -20,7 +20,7 @@ from tablegate.gateway.dialects.dialect import Dialect, Gateway
 from tablegate.gateway.engine.engine import EngineOptions
 from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.security.credentials import Credential, Credentials
-from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.migrating import migrate
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.sqlite.database import SQLite
 from tablegate.gateway.store.store import Store

@@ -21,8 +21,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from tablegate.gateway.store.opening.migrating import migrate
-from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.migrating import migrate
+from tablegate.gateway.store.opening import open_database
 from tests.support.databases import MAJOR
 from tests.support.running import free_port
 from tests.support.waiting import PATIENCE_S, wait_until

@@ -20,7 +20,7 @@ from azure.data.tables import EdmType, EntityProperty, TableServiceClient
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import ALL
-from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.opening import open_database
 from tablegate.gateway.store.store import Store
 from tests.conftest import Serve
 from tests.support.databases import PostgresServer

@@ -47,7 +47,7 @@ from tablegate.gateway.dialects.dialect import BadSeed, Gateway, Seed
 from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.errors import GatewayError, TableMissing
-from tablegate.gateway.model.values.json_texts import has_at_most
+from tablegate.gateway.model.values.bodies import has_at_most
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.row_lines import lines_of
 from tablegate.gateway.security import gate

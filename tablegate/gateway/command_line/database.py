@@ -61,8 +61,8 @@ def opened_database(settings: Settings) -> Iterator[Any]:
 
     The name of the database is printed on standard error, because standard output has the results.
     """
-    from tablegate.gateway.store.opening.migrating import migrate as run
-    from tablegate.gateway.store.opening.migrating import revision_of
+    from tablegate.gateway.store.migrating import migrate as run
+    from tablegate.gateway.store.migrating import revision_of
     from tablegate.gateway.wiring import connect, open_store
 
     path = settings.database_path

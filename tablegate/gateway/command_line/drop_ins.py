@@ -144,7 +144,7 @@ def dynamodb_local(words: tuple[str, ...]) -> None:
     settings = _dynamodb_settings(given)
     from tablegate.gateway.server import serving
     from tablegate.gateway.server.file_lock import FileLock
-    from tablegate.gateway.store.opening.opening import open_database
+    from tablegate.gateway.store.opening import open_database
 
     class Lines(serving.StartupMessage):
         def ready(

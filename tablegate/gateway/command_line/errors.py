@@ -24,7 +24,7 @@ def one_line_errors() -> Iterator[None]:
     from tablegate.gateway.security.secret_cipher import WrongKey
     from tablegate.gateway.server.file_lock import LockAlreadyHeld
     from tablegate.gateway.server.startup_errors import StartupError
-    from tablegate.gateway.store.opening.migrating import NewerDatabase
+    from tablegate.gateway.store.migrating import NewerDatabase
     from tablegate.gateway.store.sql.databases import DatabaseUnusable, RetryableFailure
 
     try:

@@ -41,7 +41,7 @@ def migrate(settings: Settings, check: bool) -> None:
     A server does so when it starts. Run the command first if the server's database role cannot create tables. With
     --check it lists the missing steps, the number of rows that each one rewrites, and how long requests may wait.
     """
-    from tablegate.gateway.store.opening.migrating import migrate as run
+    from tablegate.gateway.store.migrating import migrate as run
     from tablegate.gateway.wiring import connect
 
     if check:
@@ -57,7 +57,7 @@ def migrate(settings: Settings, check: bool) -> None:
 
 
 def _print_plan(settings: Settings) -> None:
-    from tablegate.gateway.store.opening.migrating import plan_migration
+    from tablegate.gateway.store.migrating import plan_migration
     from tablegate.gateway.wiring import connect
 
     shown, path = without_password(settings.database), settings.database_path
@@ -136,7 +136,7 @@ def backup(settings: Settings, file: Path, quiet: bool) -> None:
     (docs/operate/backup.md). The secret key of stored credentials is not in FILE. Keep it elsewhere.
     For PostgreSQL use its own tools.
     """
-    from tablegate.gateway.store.opening.opening import open_database
+    from tablegate.gateway.store.opening import open_database
 
     path = settings.database_path
     if settings.memory or (path is not None and not path.is_file()):
@@ -194,8 +194,8 @@ def distribute(settings: Settings, shards: int) -> None:
 
     Run it on the database of the coordinator while no server runs. If it is interrupted, run it again.
     """
-    from tablegate.gateway.store.opening.migrating import migrate as run_migrations
-    from tablegate.gateway.store.opening.opening import distribute as run
+    from tablegate.gateway.store.migrating import migrate as run_migrations
+    from tablegate.gateway.store.opening import distribute as run
     from tablegate.gateway.wiring import connect
 
     _check_can_distribute(settings)
@@ -212,7 +212,7 @@ def distribute(settings: Settings, shards: int) -> None:
 @with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
 def undistribute(settings: Settings) -> None:
     """Move all tables back to the coordinator. Run it while no server runs."""
-    from tablegate.gateway.store.opening.opening import undistribute as run
+    from tablegate.gateway.store.opening import undistribute as run
 
     _check_can_distribute(settings)
     with one_line_errors():
@@ -222,7 +222,7 @@ def undistribute(settings: Settings) -> None:
 
 def list_placement(url: str) -> None:
     """Print the nodes of the tables of a database, if it is distributed."""
-    from tablegate.gateway.store.opening.opening import placement_of
+    from tablegate.gateway.store.opening import placement_of
 
     found = placement_of(url)
     if found is None:

@@ -21,7 +21,7 @@ from tablegate.gateway.features.search.index_search import (
     IndexCondition,
     IndexSearch,
 )
-from tablegate.gateway.features.search.ordering import UNSORTED
+from tablegate.gateway.features.search.ranking import UNSORTED
 from tablegate.gateway.features.search.schema import SearchField, SearchIndex
 from tablegate.gateway.features.search.search_commands import ListSearchIndexes, SearchPage, SearchRows
 from tablegate.gateway.model.authorization.permissions import Channel, Permission, Purpose

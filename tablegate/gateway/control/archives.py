@@ -35,7 +35,7 @@ from tablegate.gateway.model.errors import InvalidInput, TableExists
 from tablegate.gateway.model.expressions.ranges import EVERYTHING
 from tablegate.gateway.model.tables.pages import PageLimits
 from tablegate.gateway.model.tables.tables import SNAPSHOTS, Table, is_reserved_namespace
-from tablegate.gateway.model.values.json_texts import has_at_most
+from tablegate.gateway.model.values.bodies import has_at_most
 from tablegate.gateway.model.values.row_lines import LINE_NODES, UnreadableFile, lines_of, read_row, row_line
 
 MANIFEST = "snapshot.json"

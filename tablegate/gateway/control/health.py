@@ -11,7 +11,7 @@ from tablegate.gateway.model.errors import DataCorrupted, OutOfSpace, SchemaTooN
 from tablegate.gateway.observability import logs, metrics
 
 if TYPE_CHECKING:
-    from tablegate.gateway.store.opening.replicas import StandbyStatus
+    from tablegate.gateway.store.replicas import StandbyStatus
 
 _ALIVE_PATH = "/healthz"
 _DYNAMODB_PATH = "/health"

@@ -13,8 +13,8 @@ from itertools import count
 
 from tablegate.gateway.configuration.database_urls import hosts_of, without_password
 from tablegate.gateway.doctor.findings import CheckContext, CheckResult, Severity
-from tablegate.gateway.store.opening.migrating import NewerDatabase, revision_of, steps
-from tablegate.gateway.store.opening.opening import open_replica, placement_of
+from tablegate.gateway.store.migrating import NewerDatabase, revision_of, steps
+from tablegate.gateway.store.opening import open_replica, placement_of
 from tablegate.gateway.store.sql.databases import Database, TablePlacement
 
 OLDEST_POSTGRESQL = 14

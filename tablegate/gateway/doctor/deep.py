@@ -15,7 +15,7 @@ from tablegate.gateway.engine.tables import row_counting
 from tablegate.gateway.model.errors import DataCorrupted
 from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.tables import Table
-from tablegate.gateway.store.opening.migrating import revision_of, steps
+from tablegate.gateway.store.migrating import revision_of, steps
 from tablegate.gateway.store.rows.scans import StoredRow
 from tablegate.gateway.store.sql.checksums import ROW_COLUMNS, ROW_WIDTH, checksum_of, digest_of
 from tablegate.gateway.store.sql.databases import Database, Session

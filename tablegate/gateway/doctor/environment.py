@@ -20,7 +20,7 @@ from tablegate.gateway.doctor.findings import CheckContext, CheckResult, Severit
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.secret_cipher import LEAST_KEY_CHARACTERS, find_key
 from tablegate.gateway.store import accounts
-from tablegate.gateway.store.opening.migrating import revision_of
+from tablegate.gateway.store.migrating import revision_of
 from tablegate.gateway.store.store import Store
 
 

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from tablegate.gateway.engine.background import housekeeping
-from tablegate.gateway.engine.background.scheduler import Scheduler
+from tablegate.gateway.engine import housekeeping
 from tablegate.gateway.engine.rows import reading, reading_replicas
 from tablegate.gateway.engine.rows.writing import WriteHook
+from tablegate.gateway.engine.scheduler import Scheduler
 from tablegate.gateway.engine.single_commands import SingleCommands
 from tablegate.gateway.engine.streams import following, streaming
 from tablegate.gateway.engine.tables import expiring, indexing, table_definitions
@@ -25,7 +25,7 @@ from tablegate.gateway.model import errors
 from tablegate.gateway.model.commands import row_commands, table_commands
 from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.tables.indexes import IndexView
-from tablegate.gateway.store.opening.replicas import Standbys
+from tablegate.gateway.store.replicas import Standbys
 from tablegate.gateway.store.rows import idempotency_tokens
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.tables.catalog import TableHook

@@ -26,8 +26,8 @@ import orjson
 
 from tablegate.gateway.http.messages import Request
 from tablegate.gateway.model.errors import Busy, LimitExceeded
-from tablegate.gateway.model.values.json_texts import count
-from tablegate.gateway.model.values.json_texts import has_at_most as has_at_most
+from tablegate.gateway.model.values.bodies import count
+from tablegate.gateway.model.values.bodies import has_at_most as has_at_most
 
 _GZIP_WINDOW, _ZLIB_WINDOW = 31, 15
 WINDOWS = {"gzip": _GZIP_WINDOW, "deflate": _ZLIB_WINDOW}

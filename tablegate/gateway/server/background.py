@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic, thread_time
 
-from tablegate.gateway.engine.background.scheduler import CpuShare, TargetFailed, Work, pause_after
 from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.engine.scheduler import CpuShare, TargetFailed, Work, pause_after
 from tablegate.gateway.model.errors import Busy, CommitUnknown
 from tablegate.gateway.observability import logs, metric_history, metrics
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credentials
 from tablegate.gateway.security.quotas import QuotaSync
-from tablegate.gateway.store.opening.replicas import Standbys
+from tablegate.gateway.store.replicas import Standbys
 from tablegate.gateway.store.sql.databases import CommitInterrupted, RetryableFailure
 
 _AFTER_FAILURE_S, _LONGEST_PAUSE_S = 1.0, 5.0

@@ -31,8 +31,8 @@ from tablegate.gateway.server.file_lock import FileLock
 from tablegate.gateway.server.relay import RelaySocket
 from tablegate.gateway.server.server_process import ServerProcess, add_initial_data, telemetry_class
 from tablegate.gateway.server.startup_errors import PortTaken, StartupError
-from tablegate.gateway.store.opening.migrating import migrate, revision_of, steps
-from tablegate.gateway.store.opening.opening import prepare_file
+from tablegate.gateway.store.migrating import migrate, revision_of, steps
+from tablegate.gateway.store.opening import prepare_file
 from tablegate.gateway.wiring import OpenDatabase, connect, open_store, wire
 
 _OWN_DESCRIPTORS = 512

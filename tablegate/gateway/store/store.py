@@ -7,7 +7,7 @@ import logging
 from contextlib import AbstractContextManager
 
 from tablegate.gateway.model.errors import DataCorrupted, SchemaTooNew
-from tablegate.gateway.store.opening.migrating import NewerDatabase, revision_of, steps
+from tablegate.gateway.store.migrating import NewerDatabase, revision_of, steps
 from tablegate.gateway.store.sql import damage
 from tablegate.gateway.store.sql.databases import Database, Session
 from tablegate.gateway.store.tables.catalog import Catalog

@@ -19,7 +19,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.migrating import migrate
 from tablegate.gateway.wiring import connect
 from tests.support.live_dynamodb import ONCE
 from tests.support.running import Running, start

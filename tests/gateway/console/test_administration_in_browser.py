@@ -18,7 +18,7 @@ from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.console.access_pages import ACCOUNT_FORMS
 from tablegate.gateway.dialects.adapter import DialectAdministration, console_parts
 from tablegate.gateway.observability import audit
-from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.migrating import migrate
 from tablegate.gateway.wiring import connect
 from tests.gateway.console.test_administration import backup_state, has_settled
 from tests.gateway.console.test_browser import problems, text_of, waiting

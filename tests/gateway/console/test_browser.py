@@ -55,7 +55,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 def _database(folders: pytest.TempPathFactory) -> Path:
     from tablegate.gateway.configuration.loading import load
-    from tablegate.gateway.store.opening.migrating import migrate
+    from tablegate.gateway.store.migrating import migrate
     from tablegate.gateway.wiring import connect
 
     path = folders.mktemp("console") / "console.sqlite"

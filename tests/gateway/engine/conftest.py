@@ -22,7 +22,7 @@ from tablegate.gateway.model.tables.tables import Rules, Table
 from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value, decimal, text
-from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.opening import open_database
 from tablegate.gateway.store.postgresql.database import PostgreSQL
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store

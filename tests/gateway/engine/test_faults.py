@@ -26,7 +26,7 @@ from tablegate.gateway.model.expressions.updates import Literal as Constant
 from tablegate.gateway.model.tables.pages import PageLimits
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import decimal, text
-from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.opening import open_database
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import Client

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tablegate.gateway.model.commands.row_commands import Get, Read
-from tablegate.gateway.model.expressions.patterns import Pattern
 from tablegate.gateway.model.expressions.predicates import (
     And,
     Attribute,
@@ -17,6 +16,7 @@ from tablegate.gateway.model.expressions.predicates import (
     ExtractedValue,
     Literal,
     Not,
+    Pattern,
     Predicate,
 )
 from tablegate.gateway.model.expressions.ranges import EVERYTHING

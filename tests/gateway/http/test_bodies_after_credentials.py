@@ -40,7 +40,7 @@ from tablegate.gateway.security.credentials import (
     Credentials,
     Scheme,
 )
-from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.migrating import migrate
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.wiring import connect
 from tests.adapters.azuretable.client import sign

@@ -23,7 +23,7 @@ from tablegate.gateway.http.messages import Request
 from tablegate.gateway.model.authorization.quotas import Quota
 from tablegate.gateway.observability import audit
 from tablegate.gateway.observability.audit import AuditScope, AuditTrail, KeyForm
-from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.migrating import migrate
 from tablegate.gateway.wiring import connect, open_store
 from tests.adapters.azuretable.batch_requests import batch_of, insert_part
 from tests.adapters.azuretable.client import AzureRequests

@@ -26,7 +26,7 @@ from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.observability import telemetry
 from tablegate.gateway.observability.logs import JsonFormatter
-from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.migrating import migrate
 from tablegate.gateway.wiring import connect, open_store
 from tablegate.transfer.traffic import redaction
 from tests.entry_matrix.servers import Recorder

@@ -26,7 +26,7 @@ from tablegate.gateway.model.authorization.grants import Effect, Policy, Verdict
 from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import WrittenGrant, policy_of
-from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.migrating import migrate
 from tablegate.gateway.wiring import connect, open_store, wire
 from tests.support.examples import examples
 

@@ -26,7 +26,7 @@ from tablegate.gateway.engine.engine import EngineOptions
 from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.model.commands.table_commands import GetProperties
 from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credentials
-from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.migrating import migrate
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.wiring import connect
 from tests.conftest import Serve

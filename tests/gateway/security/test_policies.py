@@ -20,8 +20,7 @@ from tablegate.gateway.model.authorization.authorizations import (
     RequestSource,
 )
 from tablegate.gateway.model.authorization.conditions import EVERYTHING as EVERY_VALUE
-from tablegate.gateway.model.authorization.conditions import ConditionKey, FactValues
-from tablegate.gateway.model.authorization.globs import Glob
+from tablegate.gateway.model.authorization.conditions import ConditionKey, FactValues, Glob
 from tablegate.gateway.model.authorization.grants import EVERYTHING, Policy, Verdict
 from tablegate.gateway.model.authorization.permissions import Channel, Permission, Purpose
 from tablegate.gateway.security.grant_store import WrittenGrant, policy_of, written_of

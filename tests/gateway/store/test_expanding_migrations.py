@@ -14,9 +14,9 @@ import sqlalchemy
 from alembic import command
 from alembic.config import Config
 
-from tablegate.gateway.store.opening import migrating
-from tablegate.gateway.store.opening.migrating import steps
-from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store import migrating
+from tablegate.gateway.store.migrating import steps
+from tablegate.gateway.store.opening import open_database
 from tablegate.gateway.store.sql.databases import Database
 from tests.support.later_release import later_migrations
 

@@ -13,9 +13,9 @@ from alembic.script import ScriptDirectory
 from click.testing import CliRunner
 
 from tablegate.gateway.__main__ import main
-from tablegate.gateway.store.opening import migrating
-from tablegate.gateway.store.opening.migrating import migrate, plan_migration, revision_of
-from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store import migrating
+from tablegate.gateway.store.migrating import migrate, plan_migration, revision_of
+from tablegate.gateway.store.opening import open_database
 from tablegate.gateway.store.sql import counters
 from tablegate.gateway.store.sql.databases import Database
 from tests.support.later_release import LATER, NEWEST, later_migrations
@@ -69,7 +69,7 @@ def test_a_missing_file_is_not_created(tmp_path: Path) -> None:
 
 def test_the_duration_follows_the_rows(old: tuple[str, Database], monkeypatch: pytest.MonkeyPatch) -> None:
     url, database = old
-    monkeypatch.setattr("tablegate.gateway.store.opening.migrating._ROWS_PER_SECOND", 1)
+    monkeypatch.setattr("tablegate.gateway.store.migrating._ROWS_PER_SECOND", 1)
     assert plan_migration(database).seconds == 1
     assert check(url)[-1].startswith("Expected duration: about 1 s. ")
 

@@ -13,15 +13,9 @@ import sqlalchemy
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-from tablegate.gateway.store.opening import migrating
-from tablegate.gateway.store.opening.migrating import (
-    NewerDatabase,
-    migrate,
-    plan_migration,
-    revision_of,
-    steps,
-)
-from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store import migrating
+from tablegate.gateway.store.migrating import NewerDatabase, migrate, plan_migration, revision_of, steps
+from tablegate.gateway.store.opening import open_database
 from tablegate.gateway.store.sql import counters
 from tablegate.gateway.store.sql.databases import Database, DatabaseUnusable
 from tablegate.migrations import scripts

@@ -21,7 +21,7 @@ from tablegate.adapters.dynamodb.validation.shapes import (
 )
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.http.request_bodies import has_at_most
-from tablegate.gateway.model.values.json_texts import contains, count
+from tablegate.gateway.model.values.bodies import contains, count
 
 # While a request is parsed
 

@@ -38,8 +38,7 @@ from tablegate.gateway.http import request_context
 from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.commands.row_commands import GroupOutcome, WriteGroup
 from tablegate.gateway.model.errors import GatewayError, GroupRefused, TableMissing
-from tablegate.gateway.model.expressions.patterns import reach_bytes
-from tablegate.gateway.model.expressions.predicates import ALWAYS, patterns_of, with_reach
+from tablegate.gateway.model.expressions.predicates import ALWAYS, patterns_of, reach_bytes, with_reach
 from tablegate.gateway.model.tables.pages import Page
 from tablegate.gateway.model.values.rows import Row
 

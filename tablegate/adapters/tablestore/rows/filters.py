@@ -18,12 +18,13 @@ from tablegate.adapters.tablestore.wire.names import check_column_name
 from tablegate.adapters.tablestore.wire.parsing import MessageT, parse
 from tablegate.adapters.tablestore.wire.plainbuffer import PlainBufferError, decode_value
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.model.expressions.patterns import TEXT_MAX_BYTES, BadPattern, Pattern, reach_bytes
 from tablegate.gateway.model.expressions.predicates import (
     ALWAYS,
+    TEXT_MAX_BYTES,
     And,
     AnyVersion,
     Attribute,
+    BadPattern,
     Compare,
     Comparison,
     ExtractedValue,
@@ -32,8 +33,10 @@ from tablegate.gateway.model.expressions.predicates import (
     Not,
     Operand,
     Or,
+    Pattern,
     Predicate,
     patterns_of,
+    reach_bytes,
     with_reach,
 )
 from tablegate.gateway.model.values.values import Kind, Value

@@ -14,7 +14,7 @@ from tablegate.gateway.engine.rows.point_reads import Outcome
 from tablegate.gateway.engine.rows.reading import Readers
 from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.errors import StaleTable
-from tablegate.gateway.store.opening.replicas import Standbys
+from tablegate.gateway.store.replicas import Standbys
 
 
 def may_be_old(commands: list[Command[Any]]) -> bool:

@@ -16,11 +16,18 @@ from typing import Any
 from uuid import uuid4
 
 from tablegate.gateway.engine.attempts import Attempt, Runners
-from tablegate.gateway.engine.background.scheduler import Scheduler, TargetFailed, Work
+from tablegate.gateway.engine.scheduler import Scheduler, TargetFailed, Work
 from tablegate.gateway.engine.streams import streaming
-from tablegate.gateway.engine.streams.follower_reads import oldest_of_kind, oldest_pending_ms, pending
+from tablegate.gateway.engine.streams.follower_reads import (
+    end,
+    lock_current,
+    oldest_of_kind,
+    oldest_pending_ms,
+    pending,
+    save_table,
+    without_unused_log,
+)
 from tablegate.gateway.engine.tables.table_definitions import TableDefiner
-from tablegate.gateway.engine.tables.table_dependents import end, lock_current, save_table, without_unused_log
 from tablegate.gateway.model.commands import stream_commands
 from tablegate.gateway.model.tables.changes import Change
 from tablegate.gateway.model.tables.tables import Table

@@ -9,8 +9,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tablegate.gateway.engine.background.scheduler import MAINTENANCE_PERIOD_S, Scheduler, Work
 from tablegate.gateway.engine.rows.writing import RowChange, WriteHook
+from tablegate.gateway.engine.scheduler import MAINTENANCE_PERIOD_S, Scheduler, Work
 from tablegate.gateway.model.commands import stream_commands
 from tablegate.gateway.model.commands.row_commands import WriteGroup, WriteOutcome
 from tablegate.gateway.model.commands.writes import Write

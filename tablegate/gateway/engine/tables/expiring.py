@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tablegate.gateway.engine.background import batch_walk
-from tablegate.gateway.engine.background.scheduler import Scheduler, Work
+from tablegate.gateway.engine import batch_walk
+from tablegate.gateway.engine.scheduler import Scheduler, Work
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.writes import Remove, Write

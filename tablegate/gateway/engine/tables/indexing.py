@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from tablegate.gateway.engine.background import batch_walk
-from tablegate.gateway.engine.background.scheduler import Scheduler, Work
+from tablegate.gateway.engine import batch_walk
+from tablegate.gateway.engine.scheduler import Scheduler, Work
 from tablegate.gateway.model.tables.indexes import BaseIndex
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.store.rows.row_counts import CountChanges

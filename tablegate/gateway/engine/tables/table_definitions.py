@@ -10,9 +10,8 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from tablegate.gateway.engine.background.scheduler import Scheduler, Work
-from tablegate.gateway.engine.streams import streaming
-from tablegate.gateway.engine.tables import table_dependents
+from tablegate.gateway.engine.scheduler import Scheduler, Work
+from tablegate.gateway.engine.streams import follower_reads, streaming
 from tablegate.gateway.model import errors
 from tablegate.gateway.model.authorization.quotas import TABLES, TableLimit
 from tablegate.gateway.model.commands import table_commands
@@ -141,7 +140,7 @@ class TableDefiner:
     def forget(self, session: Session, table: Table, now_ms: int) -> None:
         """Remove a table that the session has locked. The caller clears the cache after the transaction."""
         self._catalog.remove(
-            session, table_dependents.detach(self._store, session, table, now_ms, delivers=False)
+            session, follower_reads.detach(self._store, session, table, now_ms, delivers=False)
         )
 
     def recreate(self, session: Session, copies: Sequence[tuple[Table, str]], now_ms: int) -> list[Table]:
@@ -298,7 +297,7 @@ class TableDefiner:
         return tuple(altered_tables[command.table.id] for command in commands)
 
     def _alter(self, session: Session, command: table_commands.AlterTable, now_ms: int) -> Table:
-        table = table_dependents.lock_current(self._store, session, command.table)
+        table = follower_reads.lock_current(self._store, session, command.table)
         state, busy_until_ms = self._state_after(command, table, now_ms)
         old_rules = table.rules
         self._alter_indexes(session, command, table, busy_until_ms)
@@ -312,7 +311,7 @@ class TableDefiner:
         table = self._with_stream(session, old_rules, table, now_ms)
         if command.rules is not None and command.rules.expiry not in (None, old_rules.expiry):
             progress.begin_expiry_backfill(session, table.id)
-        return table_dependents.save_table(self._store, session, table)
+        return follower_reads.save_table(self._store, session, table)
 
     def _alter_indexes(
         self, session: Session, command: table_commands.AlterTable, table: Table, busy_until_ms: int
@@ -373,7 +372,7 @@ class TableDefiner:
 
     def drop(self, session: Session, table: Table, delay_ms: int, now_ms: int) -> Table:
         """Drop a table that the session has locked, and return it. The caller clears the cache after the transaction."""
-        table = table_dependents.detach(self._store, session, table, now_ms, delivers=True)
+        table = follower_reads.detach(self._store, session, table, now_ms, delivers=True)
         if not delay_ms:
             _remove(self._store, session, table, now_ms)
             return table

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from tablegate.gateway.engine.background.scheduler import MAINTENANCE_PERIOD_S, Work
 from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.engine.scheduler import MAINTENANCE_PERIOD_S, Work
 from tablegate.gateway.engine.streams import follower_reads
-from tablegate.gateway.features.global_tables import replica_writes, replication
+from tablegate.gateway.features.global_tables import replication
 from tablegate.gateway.store.streams.followers import Follower
 
 
@@ -24,8 +24,8 @@ def install(engine: Engine, options: EngineOptions) -> None:
         return max(1, batch.length)
 
     engine.register(replication.COMMANDS)
-    engine.add_write_hook(replica_writes.Mirrors)
-    engine.add_write_hook(replica_writes.DeletionTimes)
+    engine.add_write_hook(replication.Mirrors)
+    engine.add_write_hook(replication.DeletionTimes)
     engine.add_table_hook(replication.ReplicaHook(store))
     background.add(
         Work("tombstones", partial(replication.trim_tombstones, store), period_s=MAINTENANCE_PERIOD_S)

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from tablegate.gateway.engine.tables import indexing
 from tablegate.gateway.features.history import history_store
-from tablegate.gateway.features.history.copy_store import CopyPhase, PendingCopy
+from tablegate.gateway.features.history.backup_store import CopyPhase, PendingCopy
 from tablegate.gateway.features.history.history_store import HistoryPoint, Mark
 from tablegate.gateway.model.commands.row_commands import RowKey
 from tablegate.gateway.model.tables.tables import Table

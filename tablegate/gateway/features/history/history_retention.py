@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from tablegate.gateway.engine.rows.writing import WriteBatch, WriteHook
 from tablegate.gateway.engine.tables import row_counting
-from tablegate.gateway.features.history import backup_store, copy_store, history_store
+from tablegate.gateway.features.history import backup_store, history_store
 from tablegate.gateway.features.history.backup_commands import RECOVERY_DAYS, Backup, BackupKind
 from tablegate.gateway.model.commands.row_commands import RowKey
 from tablegate.gateway.model.errors import BackupBusy, BackupMissing
@@ -50,14 +50,14 @@ def with_rule(table: Table, rule: HistoryRule | None) -> Table:
 
 def release(store: Store, session: Session, source_id: int) -> None:
     """Remove a history or retained table that existed for copies only, once the last copy of the table is done."""
-    if copy_store.is_source(session, source_id):
+    if backup_store.is_source(session, source_id):
         return
     source = store.catalog.lock(session, source_id)
     if source is None:
         return
     rule = source.rules.history
     is_retained = source.namespace.startswith(RETAINED)
-    if is_retained and backup_store.of_copy(session, store.catalog.defined, source_id) is None:
+    if is_retained and backup_store.backup_of_copy(session, store.catalog.defined, source_id) is None:
         store.catalog.remove(session, source)
     elif rule is not None and (is_retained or rule.days is None):
         history_store.end(session, rule.id)
@@ -123,7 +123,7 @@ class HistoryHook(TableHook):
         """Make a system backup of a table with a history. A table that is being copied stays until the copies are
         done."""
         catalog, rule = self._store.catalog, table.rules.history
-        is_copied = copy_store.is_source(session, table.id)
+        is_copied = backup_store.is_source(session, table.id)
         is_kept = rule is not None and rule.days is not None
         if not is_kept and not is_copied:
             return False
@@ -143,7 +143,7 @@ class HistoryHook(TableHook):
                 now_ms,
                 now_ms + RECOVERY_DAYS * _DAY_MS,
             )
-            backup_store.add(session, backup, descriptors.definition(table))
+            backup_store.add_backup(session, backup, descriptors.definition(table))
         rules = dataclasses.replace(bare(table.rules), history=rule if is_copied else None)
         if rule is not None and not is_copied:
             history_store.end(session, rule.id)
@@ -157,10 +157,10 @@ class HistoryHook(TableHook):
 
     def bytes_by_namespace(self, session: Session) -> Mapping[str, int]:
         """Return the bytes of backups."""
-        return backup_store.bytes_by_namespace(session)
+        return backup_store.backup_bytes_by_namespace(session)
 
     def copy_sources(self, session: Session) -> Mapping[int, int]:
-        return copy_store.sources(session)
+        return backup_store.sources_of_copies(session)
 
 
 # Backups
@@ -168,12 +168,12 @@ class HistoryHook(TableHook):
 
 def free(store: Store, session: Session, backup_id: int) -> Backup:
     """Lock a complete backup that no restore is using. Raises BackupMissing, BackupBusy."""
-    backup = backup_store.by_id(session, store.catalog.defined, backup_id, lock=True)
+    backup = backup_store.backup_by_id(session, store.catalog.defined, backup_id, lock=True)
     if backup is None:
         raise BackupMissing()
     if not backup.ready:
         raise BackupBusy(is_creating=True)
-    if copy_store.is_source(session, backup.copy_id):
+    if backup_store.is_source(session, backup.copy_id):
         raise BackupBusy(is_creating=False)
     return backup
 
@@ -190,7 +190,7 @@ def forget_backups(store: Store, session: Session, namespace: str | None) -> Non
 
     Running copies end when their source is missing. The cache has no such tables, because clients cannot name them.
     """
-    _forget(store, session, backup_store.of_namespace(session, store.catalog.defined, namespace))
+    _forget(store, session, backup_store.backups_of_namespace(session, store.catalog.defined, namespace))
 
 
 def _forget(store: Store, session: Session, deleted_backups: list[Backup]) -> None:
@@ -198,7 +198,7 @@ def _forget(store: Store, session: Session, deleted_backups: list[Backup]) -> No
     if not deleted_backups:
         return
     for backup in deleted_backups:
-        backup_store.remove(session, backup.copy_id)
+        backup_store.remove_backup(session, backup.copy_id)
     for table in store.catalog.lock_all(session, [backup.copy_id for backup in deleted_backups]):
         store.catalog.remove(session, table)
 
@@ -207,7 +207,7 @@ def delete_expired(store: Store, now_ms: int, limit: int) -> int | None:
     """Delete at most `limit` expired history entries, and expired backups. Return the number deleted, or None."""
     with store.read() as session:
         histories = history_store.with_retention(session)
-        expired_backups = backup_store.expired(session, store.catalog.defined, now_ms)
+        expired_backups = backup_store.expired_backups(session, store.catalog.defined, now_ms)
     count = 0
     for history_id, days, copied_at in histories:
         until = (now_ms - days * _DAY_MS) * TICKS_PER_MS if days is not None else 0

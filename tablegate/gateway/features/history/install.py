@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from tablegate.gateway.engine.background.scheduler import MAINTENANCE_PERIOD_S, FairQueue, Work
 from tablegate.gateway.engine.engine import Engine, EngineOptions
-from tablegate.gateway.features.history import copy_store, history_retention, restoring, table_copies
+from tablegate.gateway.engine.scheduler import MAINTENANCE_PERIOD_S, FairQueue, Work
+from tablegate.gateway.features.history import backup_store, history_retention, restoring, table_copies
 
 
 def install(engine: Engine, options: EngineOptions) -> None:
@@ -19,4 +19,4 @@ def install(engine: Engine, options: EngineOptions) -> None:
     engine.add_table_hook(history_retention.HistoryHook(store))
     delete_expired = partial(history_retention.delete_expired, store)
     background.add(Work("history_trim", delete_expired, period_s=MAINTENANCE_PERIOD_S))
-    background.add(Work(copy_store.COPY, lambda now_ms, limit: restoring.advance(store, turns, limit)))
+    background.add(Work(backup_store.COPY, lambda now_ms, limit: restoring.advance(store, turns, limit)))

@@ -13,19 +13,18 @@ from __future__ import annotations
 import dataclasses
 
 from tablegate.gateway.engine.attempts import Attempt, Runners
-from tablegate.gateway.engine.background.scheduler import FairQueue
+from tablegate.gateway.engine.scheduler import FairQueue
 from tablegate.gateway.engine.tables import row_counting
 from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.features.history import (
     backup_commands,
     backup_store,
     change_windows,
-    copy_store,
     history_retention,
     history_store,
 )
 from tablegate.gateway.features.history.backup_commands import Backup, BackupKind
-from tablegate.gateway.features.history.copy_store import CopyPhase, PendingCopy
+from tablegate.gateway.features.history.backup_store import CopyPhase, PendingCopy
 from tablegate.gateway.features.history.history_store import HistoryPoint
 from tablegate.gateway.model.authorization.quotas import account_of
 from tablegate.gateway.model.commands.table_commands import CreateTable
@@ -58,7 +57,7 @@ def _keep_history(attempt: Attempt, command: backup_commands.KeepHistory) -> Tab
         if days is not None:
             current = history_retention.with_history(store, session, current, days, now_ms)
         elif (rule := current.rules.history) is not None:
-            if copy_store.is_source(session, current.id):
+            if backup_store.is_source(session, current.id):
                 current = history_retention.with_rule(current, dataclasses.replace(rule, days=None))
                 history_store.begin(session, rule.id, current.id, None)
             else:
@@ -97,7 +96,7 @@ def begin_copy(
     """
     moment = _moment(store, session, source, at, now)
     target = definer.make(session, _bare(source, namespace, ROWS), _FOREVER_MS, now // TICKS_PER_MS)
-    copy_store.add(session, PendingCopy(target.id, source.id, moment))
+    backup_store.add_copy(session, PendingCopy(target.id, source.id, moment))
     return moment.at
 
 
@@ -124,7 +123,7 @@ def begin_window(
         properties={change_windows.CHANGED: {"until": until}},
     )
     target = definer.make(session, definition, _FOREVER_MS, now // TICKS_PER_MS)
-    copy_store.add(
+    backup_store.add_copy(
         session,
         PendingCopy(target.id, source.id, moment, CopyPhase.GATHERING, change_windows.beginning(until)),
     )
@@ -143,7 +142,7 @@ def _restore(attempt: Attempt, command: backup_commands.RestoreTable) -> Table:
         else:
             source_id, moment = source.id, _moment(store, session, source, command.at, now)
         target = definer.make(session, command.definition, _FOREVER_MS, attempt.now_ms)
-        copy_store.add(session, PendingCopy(target.id, source_id, moment))
+        backup_store.add_copy(session, PendingCopy(target.id, source_id, moment))
     store.catalog.cache.forget(source_id)
     store.catalog.cache.forget(target.id)
     return target
@@ -193,7 +192,7 @@ def _back_up(attempt: Attempt, command: backup_commands.CreateBackup) -> Backup:
         backup_id = store.catalog.next_id(session)
         bare = _bare(source, namespace_of_backup(backup_id), source.name)
         target = attempt.definer.make(session, bare, _FOREVER_MS, now_ms)
-        copy_store.add(session, PendingCopy(target.id, source.id, moment))
+        backup_store.add_copy(session, PendingCopy(target.id, source.id, moment))
         backup = Backup(
             backup_id,
             source.namespace,
@@ -207,14 +206,14 @@ def _back_up(attempt: Attempt, command: backup_commands.CreateBackup) -> Backup:
             False,
             now_ms,
         )
-        backup_store.add(session, backup, descriptors.definition(source))
+        backup_store.add_backup(session, backup, descriptors.definition(source))
     store.catalog.cache.forget(source.id)
     return backup
 
 
 def _list(attempt: Attempt, command: backup_commands.ListBackups) -> list[Backup]:
     with attempt.store.read() as session:
-        return backup_store.page(session, attempt.store.catalog.defined, command)
+        return backup_store.page_of_backups(session, attempt.store.catalog.defined, command)
 
 
 def _delete(attempt: Attempt, command: backup_commands.DeleteBackup) -> Backup:
@@ -229,14 +228,14 @@ def advance(store: Store, turns: FairQueue, limit: int) -> int | None:
     """Carry one copy on by a batch of at most `limit` rows. Return the number of processed rows, or None if no copy
     waits."""
     with store.read() as session:
-        pending_copies = copy_store.waiting(session)
+        pending_copies = backup_store.waiting_copies(session)
         piece = next(
             turns.order([(_owner_of(*names), target_id) for target_id, *names in pending_copies]), None
         )
         if piece is None:
             return None
         turns.take(*piece)
-        copy = copy_store.by_target(session, piece[1])
+        copy = backup_store.copy_to(session, piece[1])
         if copy is None:
             return 0  # another server has finished it
         source = store.catalog.by_id(session, copy.source_id)
@@ -255,15 +254,17 @@ def advance(store: Store, turns: FairQueue, limit: int) -> int | None:
             part = history_store.rows_after(session, copy.source_id, copy.mark, limit)
     with store.write() as session:
         if (
-            copy_store.lock(session, copy.target_id) != copy
+            backup_store.lock_copy(session, copy.target_id) != copy
             or store.catalog.check(session, [target], lock=True)()
         ):
             return 0  # another server has advanced it
         change_windows.keep(session, target, part.rows, is_new=copy.phase is CopyPhase.COPYING)
         if part.mark is not None:
-            copy_store.save_progress(session, copy._replace(mark=part.mark), part.length)
+            backup_store.save_copy_progress(session, copy._replace(mark=part.mark), part.length)
         elif copy.moment is not None and copy.phase is CopyPhase.COPYING:
-            copy_store.save_progress(session, copy._replace(phase=CopyPhase.UNDOING, mark=None), part.length)
+            backup_store.save_copy_progress(
+                session, copy._replace(phase=CopyPhase.UNDOING, mark=None), part.length
+            )
         else:
             _finish(store, session, copy, target)
     if part.mark is None:
@@ -281,13 +282,13 @@ def _advance_window(store: Store, copy: PendingCopy, source: Table, target: Tabl
     """Carry on by one batch the gathering of changes in a window (change_windows.py)."""
     with store.write() as session:
         if (
-            copy_store.lock(session, copy.target_id) != copy
+            backup_store.lock_copy(session, copy.target_id) != copy
             or store.catalog.check(session, [target], lock=True)()
         ):
             return 0  # another server has advanced it
         next_copy, length = change_windows.advance(store, session, copy, source, target, limit)
         if next_copy is not None:
-            copy_store.save_progress(session, next_copy, length)
+            backup_store.save_copy_progress(session, next_copy, length)
         else:
             _finish(store, session, copy, target)
     if next_copy is None:
@@ -306,16 +307,16 @@ def open_table(store: Store, session: Session, table: Table) -> None:
 
 def _finish(store: Store, session: Session, copy: PendingCopy, target: Table) -> None:
     open_table(store, session, target)
-    copy_store.remove(session, copy.target_id)
-    backup_store.set_ready(session, copy.target_id)
+    backup_store.remove_copy(session, copy.target_id)
+    backup_store.set_backup_ready(session, copy.target_id)
     history_retention.release(store, session, copy.source_id)
 
 
 def _give_up(store: Store, copy: PendingCopy) -> None:
     """Remove a copy after its source or target was removed."""
     with store.write() as session:
-        copy_store.remove(session, copy.target_id)
-        backup_store.remove(session, copy.target_id)
+        backup_store.remove_copy(session, copy.target_id)
+        backup_store.remove_backup(session, copy.target_id)
         target = store.catalog.lock(session, copy.target_id)
         if target is not None:
             store.catalog.remove(session, target)

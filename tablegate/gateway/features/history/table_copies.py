@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from tablegate.gateway.engine.attempts import Attempt, Runners
-from tablegate.gateway.engine.tables import indexing, table_dependents
+from tablegate.gateway.engine.streams import follower_reads
+from tablegate.gateway.engine.tables import indexing
 from tablegate.gateway.features.history import backup_commands, history_retention
 from tablegate.gateway.features.jobs import job_runner
 from tablegate.gateway.model.errors import InvalidInput, TableBusy, TableMissing
@@ -43,7 +44,7 @@ def _reset(attempt: Attempt, command: backup_commands.ResetTables) -> int:
             job_runner.forget_jobs(store, session, command.namespace, command.names)
         if command.names is None and not command.keeps_definitions:
             history_retention.forget_backups(store, session, command.namespace)
-            table_dependents.forget_ended(store, session, command.namespace)
+            follower_reads.forget_ended(store, session, command.namespace)
     for table in tables:
         store.catalog.cache.forget(table.id)
     return len(tables)

@@ -16,8 +16,8 @@ from itertools import chain
 from typing import Any, Protocol
 
 from tablegate.gateway.engine.attempts import Attempt, Runners
-from tablegate.gateway.engine.background.scheduler import BatchDone, BatchSize, FairQueue, Scheduler, Work
 from tablegate.gateway.engine.rows.writing import Answer, WriteBatch
+from tablegate.gateway.engine.scheduler import BatchDone, BatchSize, FairQueue, Scheduler, Work
 from tablegate.gateway.features.history import restoring
 from tablegate.gateway.features.jobs import job_commands, job_store
 from tablegate.gateway.features.jobs.job_commands import Job

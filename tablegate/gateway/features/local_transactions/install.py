@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from tablegate.gateway.engine.background.scheduler import MAINTENANCE_PERIOD_S, Work
 from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.engine.scheduler import MAINTENANCE_PERIOD_S, Work
 from tablegate.gateway.features.local_transactions import local_transactions
 
 

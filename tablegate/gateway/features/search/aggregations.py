@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from tablegate.gateway.features.search import field_values
 from tablegate.gateway.features.search.documents import Document
 from tablegate.gateway.features.search.field_values import NS_PER_MS, Point
-from tablegate.gateway.features.search.ordering import Sorter, fields_of_sorters, values_at
 from tablegate.gateway.features.search.queries import Query, fields_of
+from tablegate.gateway.features.search.ranking import Sorter, fields_of_sorters, values_at
 from tablegate.gateway.features.search.schema import FieldType, SearchField
 from tablegate.gateway.model.values.values import INT64_MAX, INT64_MIN, distinct
 

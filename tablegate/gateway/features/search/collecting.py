@@ -35,8 +35,8 @@ from tablegate.gateway.features.search.aggregations import (
     grouped_values,
 )
 from tablegate.gateway.features.search.documents import Document
-from tablegate.gateway.features.search.ordering import key_bytes, order_key, values_at
 from tablegate.gateway.features.search.queries import CheckTime, matches, without_limit
+from tablegate.gateway.features.search.ranking import key_bytes, order_key, values_at
 from tablegate.gateway.features.search.schema import FieldType
 from tablegate.gateway.model.errors import LimitExceeded
 from tablegate.gateway.model.values.keys import Position

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from tablegate.gateway.features.search import queries
 from tablegate.gateway.features.search.analysis import Token, phrase_starts, tokens_of
 from tablegate.gateway.features.search.documents import Document
-from tablegate.gateway.features.search.ordering import fields_of_sorters, order_key
 from tablegate.gateway.features.search.queries import (
     CheckTime,
     Match,
@@ -25,8 +24,8 @@ from tablegate.gateway.features.search.queries import (
     value_test,
     without_limit,
 )
+from tablegate.gateway.features.search.ranking import Statistics, fields_of_sorters, order_key, score
 from tablegate.gateway.features.search.schema import SearchField
-from tablegate.gateway.features.search.scoring import Statistics, score
 from tablegate.gateway.model.errors import LimitExceeded
 
 MOST_CHARACTERS = 100_000

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from tablegate.gateway.features.search import field_values, queries
 from tablegate.gateway.features.search.analysis import query_tokens
 from tablegate.gateway.features.search.documents import query_value_of
-from tablegate.gateway.features.search.ordering import FieldSort, KeySort, ScoreSort, Sorter
 from tablegate.gateway.features.search.queries import Query
+from tablegate.gateway.features.search.ranking import FieldSort, KeySort, ScoreSort, Sorter
 from tablegate.gateway.features.search.schema import FieldType, SearchField, SearchIndex
 from tablegate.gateway.model.tables.tables import Table
 

@@ -14,7 +14,6 @@ from tablegate.gateway.features.search.hits import (
     fields_of_hits,
     has_inner_hits,
 )
-from tablegate.gateway.features.search.ordering import BY_KEY, Sorter, fields_of_sorters, needs_scores
 from tablegate.gateway.features.search.queries import (
     FunctionsScore,
     Nearest,
@@ -23,6 +22,7 @@ from tablegate.gateway.features.search.queries import (
     min_score_of,
     parts_of,
 )
+from tablegate.gateway.features.search.ranking import BY_KEY, Sorter, fields_of_sorters, needs_scores
 from tablegate.gateway.features.search.schema import SearchField, SearchIndex, SearchIndexState, SearchSchema
 from tablegate.gateway.model.authorization.accesses import any_rows
 from tablegate.gateway.model.authorization.conditions import ConditionKey, FactValues

@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 
 from tablegate.gateway.features.search.documents import term_bytes
+from tablegate.gateway.features.search.ranking import FieldStatistics
 from tablegate.gateway.features.search.schema import SearchField, SearchIndex, SearchSchema
-from tablegate.gateway.features.search.scoring import FieldStatistics
 from tablegate.gateway.store.sql import counters
 from tablegate.gateway.store.sql.databases import Session
 

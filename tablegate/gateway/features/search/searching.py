@@ -20,14 +20,6 @@ from tablegate.gateway.features.search.candidates import Candidates, candidates_
 from tablegate.gateway.features.search.collecting import MOST_KEPT_BYTES, Collector, Hit
 from tablegate.gateway.features.search.document_store import FoundDocument
 from tablegate.gateway.features.search.hits import Details, DetailsReader
-from tablegate.gateway.features.search.ordering import (
-    FieldSort,
-    KeySort,
-    first_term_of,
-    has_order_of_terms,
-    is_by_key,
-    order_key,
-)
 from tablegate.gateway.features.search.queries import (
     CheckTime,
     Nearest,
@@ -36,8 +28,16 @@ from tablegate.gateway.features.search.queries import (
     min_score_of,
     without_limit,
 )
+from tablegate.gateway.features.search.ranking import (
+    FieldSort,
+    KeySort,
+    first_term_of,
+    has_order_of_terms,
+    is_by_key,
+    order_key,
+    score,
+)
 from tablegate.gateway.features.search.schema import FieldType
-from tablegate.gateway.features.search.scoring import score
 from tablegate.gateway.features.search.search_commands import SearchPage, SearchPosition, SearchRows
 from tablegate.gateway.features.search.search_index_store import StoredStatistics
 from tablegate.gateway.model.commands.row_commands import RowKey

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from tablegate.gateway.engine.background.scheduler import MAINTENANCE_PERIOD_S, Work
 from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.engine.scheduler import MAINTENANCE_PERIOD_S, Work
 from tablegate.gateway.engine.streams.follower_reads import oldest_of_kind
 from tablegate.gateway.features.tunnels import tunnel_engine
 from tablegate.gateway.features.tunnels.tunnel_engine import TUNNEL

@@ -18,8 +18,12 @@ from uuid import uuid4
 
 from tablegate.gateway.engine.attempts import Attempt, Runners
 from tablegate.gateway.engine.streams import following, streaming
-from tablegate.gateway.engine.streams.follower_reads import oldest_pending_ms
-from tablegate.gateway.engine.tables.table_dependents import lock_current, save_table, without_unused_log
+from tablegate.gateway.engine.streams.follower_reads import (
+    lock_current,
+    oldest_pending_ms,
+    save_table,
+    without_unused_log,
+)
 from tablegate.gateway.features.tunnels import tunnel_commands, tunnel_store
 from tablegate.gateway.features.tunnels.tunnels import (
     Channel,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tablegate.gateway.engine.background.scheduler import Work
 from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.engine.scheduler import Work
 from tablegate.gateway.features.vectors import vector_support
 from tablegate.gateway.features.vectors.vector_support import VectorSearches
 from tablegate.gateway.features.vectors.vectors import SearchVectors

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 
-from tablegate.gateway.features.vectors import exact_search, index_images, vector_graphs, vector_store
+from tablegate.gateway.features.vectors import exact_search, index_images, vector_store
 from tablegate.gateway.features.vectors.exact_search import (
     BlockPart,
     NearestSoFar,
@@ -17,8 +17,7 @@ from tablegate.gateway.features.vectors.exact_search import (
     VectorBlock,
     VectorSearch,
 )
-from tablegate.gateway.features.vectors.index_images import IndexImage, IndexImages
-from tablegate.gateway.features.vectors.vector_graphs import Rows
+from tablegate.gateway.features.vectors.index_images import IndexImage, IndexImages, Rows
 from tablegate.gateway.features.vectors.vector_store import IndexVersions
 from tablegate.gateway.features.vectors.vectors import (
     COMPONENT_BYTES,
@@ -111,7 +110,7 @@ def _search_graph(
     found too few that pass.
     """
     graph = image.graph
-    if graph is None or not vector_graphs.is_searchable(target.vector):
+    if graph is None or not index_images.is_searchable(target.vector):
         return None
     best = NearestSoFar(target)
     matching_count = 0

@@ -21,13 +21,14 @@ from typing import NamedTuple
 
 from tablegate.gateway.model.authorization.accesses import ANYWHERE, Access
 from tablegate.gateway.model.authorization.conditions import (
+    EVERY,
     POSSIBLE,
     AccessFacts,
     AuthorizationContext,
     Condition,
     ConditionKey,
+    Glob,
 )
-from tablegate.gateway.model.authorization.globs import EVERY, Glob
 from tablegate.gateway.model.authorization.permissions import Channel, GrantAction, Permission, Purpose
 from tablegate.gateway.model.values.keys import KeySchema
 

@@ -18,7 +18,7 @@ import orjson
 
 from tablegate.gateway.model.errors import BadKey
 from tablegate.gateway.model.values import bodies
-from tablegate.gateway.model.values.json_texts import has_at_most
+from tablegate.gateway.model.values.bodies import has_at_most
 from tablegate.gateway.model.values.keys import KeySchema, Position
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value, decimal_fits, size_bytes

@@ -16,7 +16,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from tablegate.gateway.model.authorization import conditions
-from tablegate.gateway.model.authorization.globs import Glob
+from tablegate.gateway.model.authorization.conditions import Glob
 
 
 class BadPolicy(ValueError):

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from tablegate.gateway.model.authorization import grants
 from tablegate.gateway.model.authorization.authorizations import CallerIdentity, ResourceDecision
-from tablegate.gateway.model.authorization.globs import EVERY, Glob
+from tablegate.gateway.model.authorization.conditions import EVERY, Glob
 from tablegate.gateway.model.authorization.permissions import Channel, GrantAction, Permission
 from tablegate.gateway.security.policies.iam_conditions import BadPolicy, conditions_of
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from tablegate.gateway.model.authorization.conditions import Condition
-from tablegate.gateway.model.authorization.globs import EVERY, Glob
+from tablegate.gateway.model.authorization.conditions import EVERY, Condition, Glob
 from tablegate.gateway.model.authorization.grants import Effect, Policy, Resources, Statement
 from tablegate.gateway.model.authorization.permissions import Channel, GrantAction, Permission
 from tablegate.gateway.security.policies.iam_conditions import BadPolicy, conditions_of

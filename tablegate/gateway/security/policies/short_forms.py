@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from tablegate.gateway.model.authorization.conditions import Condition, ConditionKey, Quantifier
-from tablegate.gateway.model.authorization.globs import EVERY, Glob
+from tablegate.gateway.model.authorization.conditions import EVERY, Condition, ConditionKey, Glob, Quantifier
 from tablegate.gateway.model.authorization.grants import Effect, Policy, Resources, Statement
 from tablegate.gateway.model.authorization.permissions import (
     DEFINING,

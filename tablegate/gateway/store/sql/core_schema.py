@@ -51,7 +51,7 @@ Table(
     info={"on_every_node": "changed by operators"},
 )
 
-# One row: the schema of the oldest release that may serve this database (gateway/store/opening/migrating.py).
+# One row: the schema of the oldest release that may serve this database (gateway/store/migrating.py).
 Table(
     "schema_compatibility",
     metadata,

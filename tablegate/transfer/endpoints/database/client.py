@@ -29,8 +29,8 @@ from tablegate.gateway.observability import audit
 from tablegate.gateway.security import gate
 from tablegate.gateway.security.credentials import SHARED_NAMESPACE
 from tablegate.gateway.server.file_lock import FileLock, LockAlreadyHeld
-from tablegate.gateway.store.opening.migrating import NewerDatabase, migrate
-from tablegate.gateway.store.opening.opening import open_database, prepare_file
+from tablegate.gateway.store.migrating import NewerDatabase, migrate
+from tablegate.gateway.store.opening import open_database, prepare_file
 from tablegate.gateway.store.sql.databases import DatabaseUnusable
 from tablegate.gateway.store.store import Store
 from tablegate.transfer.errors import (

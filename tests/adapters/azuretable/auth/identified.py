@@ -17,7 +17,7 @@ from tablegate.gateway.model.authorization.quotas import Quota
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import ALL, NAMED_BY_TOKENS
-from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.migrating import migrate
 from tablegate.gateway.wiring import administration_of, connect, open_store, wire
 from tests.support.oidc import Issuer, running_issuer
 from tests.support.strict import azure_request

@@ -30,7 +30,7 @@ from tablegate.gateway.model.expressions.updates import Current, Plus, SetTo
 from tablegate.gateway.model.expressions.updates import Literal as Constant
 from tablegate.gateway.model.tables.tables import Rules
 from tablegate.gateway.model.values.values import Value, decimal, text
-from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.opening import open_database
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, make_table

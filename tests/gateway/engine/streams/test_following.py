@@ -7,8 +7,8 @@ import dataclasses
 import pytest
 
 from tablegate.gateway.capabilities import new_engine
-from tablegate.gateway.engine.background.scheduler import TargetFailed
 from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.engine.scheduler import TargetFailed
 from tablegate.gateway.features.history.backup_commands import ResetTables
 from tablegate.gateway.model.commands.stream_commands import (
     Follow,

@@ -35,7 +35,7 @@ from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, StreamRule,
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.rows import Contents
 from tablegate.gateway.model.values.values import Kind, Value, decimal, text
-from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.opening import open_database
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, column, do_background_work

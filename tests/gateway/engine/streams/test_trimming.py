@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tablegate.gateway.engine.background import scheduler
-from tablegate.gateway.engine.background.scheduler import MIN_ROWS
+from tablegate.gateway.engine import scheduler
 from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.engine.scheduler import MIN_ROWS
 from tests.gateway.engine.streams.test_streaming import make, rule
 from tests.support.clock import Clock
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tablegate.gateway.capabilities import new_engine
-from tablegate.gateway.engine.background import scheduler
-from tablegate.gateway.engine.background.scheduler import MIN_ROWS
+from tablegate.gateway.engine import scheduler
 from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.engine.scheduler import MIN_ROWS
 from tablegate.gateway.engine.tables import expiring
 from tablegate.gateway.features.local_transactions.local_transaction_commands import BeginTransaction
 from tablegate.gateway.model.commands.row_commands import WriteGroup

@@ -47,7 +47,7 @@ from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, Table
 from tablegate.gateway.model.values.keys import AUTO_INCREMENT, SLOTS, Key, encode_column, slot_of
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import decimal, text
-from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.opening import open_database
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, by_color, make_table

@@ -6,8 +6,8 @@ import pytest
 
 from tablegate.gateway.features.search import document_store, searching
 from tablegate.gateway.features.search.candidates import candidates_of
-from tablegate.gateway.features.search.ordering import FieldSort
 from tablegate.gateway.features.search.queries import Bool, GeoBox, GeoPolygon, Match, Query, Range, Terms
+from tablegate.gateway.features.search.ranking import FieldSort
 from tablegate.gateway.features.search.schema import SearchIndex
 from tablegate.gateway.features.search.search_commands import SearchPage, SearchRows
 from tablegate.gateway.model.errors import LimitExceeded

@@ -25,7 +25,6 @@ from tablegate.gateway.features.search.aggregations import (
 from tablegate.gateway.features.search.analysis import Analyzer
 from tablegate.gateway.features.search.collecting import Collector, Hit
 from tablegate.gateway.features.search.hits import DetailsReader, Highlight, HighlightedField
-from tablegate.gateway.features.search.ordering import FieldSort, GeoDistanceSort, order_key
 from tablegate.gateway.features.search.queries import (
     Bool,
     CheckTime,
@@ -37,8 +36,14 @@ from tablegate.gateway.features.search.queries import (
     has_phrase,
     matches,
 )
+from tablegate.gateway.features.search.ranking import (
+    FieldSort,
+    FieldStatistics,
+    GeoDistanceSort,
+    order_key,
+    score,
+)
 from tablegate.gateway.features.search.schema import FieldType, SearchField
-from tablegate.gateway.features.search.scoring import FieldStatistics, score
 from tablegate.gateway.model.errors import LimitExceeded
 from tablegate.gateway.model.values.keys import Position
 

@@ -23,7 +23,8 @@ from tablegate.gateway.features.search.aggregations import (
 )
 from tablegate.gateway.features.search.analysis import Analyzer, query_tokens
 from tablegate.gateway.features.search.documents import query_value_of
-from tablegate.gateway.features.search.ordering import (
+from tablegate.gateway.features.search.queries import Query, ScoreFunction
+from tablegate.gateway.features.search.ranking import (
     FieldSort,
     GeoDistanceSort,
     KeySort,
@@ -31,7 +32,6 @@ from tablegate.gateway.features.search.ordering import (
     ScoreSort,
     Sorter,
 )
-from tablegate.gateway.features.search.queries import Query, ScoreFunction
 from tablegate.gateway.features.search.schema import FieldType, SearchField, SearchIndex, SearchSchema
 from tablegate.gateway.features.search.score_functions import Combination
 from tablegate.gateway.features.search.search_commands import (

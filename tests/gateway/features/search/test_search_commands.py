@@ -6,7 +6,7 @@ from typing import Any
 
 from tablegate.gateway.features.search import aggregations, queries
 from tablegate.gateway.features.search.hits import Highlight, HighlightedField
-from tablegate.gateway.features.search.ordering import FieldSort
+from tablegate.gateway.features.search.ranking import FieldSort
 from tablegate.gateway.features.search.schema import FieldType, SearchField, SearchIndex, SearchSchema
 from tablegate.gateway.features.search.score_functions import FieldValue
 from tablegate.gateway.features.search.search_commands import SearchRows

@@ -15,11 +15,15 @@ from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.engine.engine import Engine, EngineOptions
-from tablegate.gateway.features.vectors import exact_search, vector_graphs, vector_search
+from tablegate.gateway.features.vectors import exact_search, index_images, vector_search
 from tablegate.gateway.features.vectors.exact_search import NearestSoFar, VectorSearch
-from tablegate.gateway.features.vectors.index_images import IndexImage, IndexImages
+from tablegate.gateway.features.vectors.index_images import (
+    BYTES_PER_VECTOR,
+    IndexImage,
+    IndexImages,
+    VectorGraph,
+)
 from tablegate.gateway.features.vectors.install import install
-from tablegate.gateway.features.vectors.vector_graphs import BYTES_PER_VECTOR, VectorGraph
 from tablegate.gateway.features.vectors.vector_store import IndexVersions
 from tablegate.gateway.features.vectors.vectors import Metric, SearchVectors, VectorIndex, pack, vector_index
 from tablegate.gateway.model.commands.table_commands import CreateTable, DropTable, FindTable
@@ -58,7 +62,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     candidates = VectorGraph.candidates
 
-    def noted(self: VectorGraph, vector: Array, number: int) -> vector_graphs.Candidates:
+    def noted(self: VectorGraph, vector: Array, number: int) -> index_images.Candidates:
         answer = candidates(self, vector, number)
         found.append(sum(len(rows) for rows in answer.near.values()))
         return answer

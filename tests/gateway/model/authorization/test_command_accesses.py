@@ -15,7 +15,7 @@ from tablegate.gateway.model.authorization.authorizations import (
     CallerIdentity,
     RequestSource,
 )
-from tablegate.gateway.model.authorization.globs import EVERY
+from tablegate.gateway.model.authorization.conditions import EVERY
 from tablegate.gateway.model.authorization.grants import EVERYTHING, Effect, Policy, Resources, Statement
 from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Channel, Permission, Purpose
 from tablegate.gateway.model.commands.command import Command

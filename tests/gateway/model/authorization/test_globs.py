@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablegate.gateway.model.authorization.globs import ANY_ONE, MANY, Glob
+from tablegate.gateway.model.authorization.conditions import ANY_ONE, MANY, Glob
 
 TEXTS = st.text("ab/", max_size=8)
 PARTS = st.lists(st.tuples(st.text("ab/*?", max_size=4), st.booleans()), min_size=1, max_size=4)

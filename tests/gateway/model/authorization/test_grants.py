@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tablegate.gateway.model.authorization.accesses import Access
-from tablegate.gateway.model.authorization.globs import Glob
+from tablegate.gateway.model.authorization.conditions import Glob
 from tablegate.gateway.model.authorization.grants import (
     _LONGEST_KEPT_PATH,
     EVERY_ACTION,

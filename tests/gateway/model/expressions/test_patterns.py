@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablegate.gateway.model.expressions.patterns import TEXT_MAX_BYTES, BadPattern, Pattern, reach_bytes
+from tablegate.gateway.model.expressions.predicates import TEXT_MAX_BYTES, BadPattern, Pattern, reach_bytes
 from tests.support.examples import examples
 from tests.support.tables import each_row
 

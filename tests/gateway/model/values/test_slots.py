@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from tablegate.gateway.model.values.keys import SLOTS
-from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.opening import open_database
 from tests.support.databases import PostgresServer
 
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway.model.authorization.conditions import ConditionKey
-from tablegate.gateway.model.authorization.globs import Glob
+from tablegate.gateway.model.authorization.conditions import ConditionKey, Glob
 from tablegate.gateway.security.policies.iam_conditions import BadPolicy, conditions_of
 from tests.support.tables import each_row
 

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.opening import open_database
 from tablegate.gateway.store.postgresql import database as database_module
 from tablegate.gateway.store.sql.databases import Database, Unreachable
 from tests.support.databases import end_sessions

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sqlalchemy import make_url
 
 from tablegate.gateway.model.errors import DatabaseFailed
-from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.opening import open_database
 from tablegate.gateway.store.postgresql.database import PostgreSQL
 from tablegate.gateway.store.postgresql.pipeline import Pipeline
 from tablegate.gateway.store.sql.databases import Database

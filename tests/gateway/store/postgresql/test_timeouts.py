@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.opening import open_database
 from tablegate.gateway.store.postgresql.database import (
     IDLE_READER_TIMEOUT_MS,
     IDLE_WRITER_TIMEOUT_MS,

@@ -10,8 +10,8 @@ from pathlib import Path
 import psycopg
 from sqlalchemy import make_url
 
-from tablegate.gateway.store.opening.migrating import migrate
-from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.migrating import migrate
+from tablegate.gateway.store.opening import open_database
 from tests.support.databases import PostgresServer
 
 

@@ -37,7 +37,7 @@ from tablegate.gateway.model.expressions.predicates import (
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal, number_set, text
-from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.opening import open_database
 from tablegate.gateway.store.sql.databases import Database, Session
 from tablegate.gateway.store.sql.prefilters import BodyContains, condition_of, prefilter_of
 from tablegate.gateway.store.sqlite.statements import SQLiteStatements

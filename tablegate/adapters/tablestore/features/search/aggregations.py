@@ -22,7 +22,7 @@ from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.features.search import aggregations as model
 from tablegate.gateway.features.search.aggregations import DateIntervals, NumberIntervals
 from tablegate.gateway.features.search.field_values import NS_PER_MS, cell_of_geohash
-from tablegate.gateway.features.search.ordering import BY_KEY
+from tablegate.gateway.features.search.ranking import BY_KEY
 from tablegate.gateway.features.search.schema import FieldType, SearchField, SearchSchema
 from tablegate.gateway.model.values.keys import Position
 

@@ -22,8 +22,8 @@ from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.features.search.hits import Details, Highlight, HighlightedField
-from tablegate.gateway.features.search.ordering import FieldSort, KeySort, ScoreSort, Sorter
 from tablegate.gateway.features.search.queries import InnerHits, Nearest, with_post_filter
+from tablegate.gateway.features.search.ranking import FieldSort, KeySort, ScoreSort, Sorter
 from tablegate.gateway.features.search.schema import FieldType, SearchField, SearchIndex
 from tablegate.gateway.features.search.search_commands import SearchPosition, SearchRows
 from tablegate.gateway.model.tables.tables import Table

@@ -7,7 +7,7 @@ from tablegate.adapters.tablestore.features.search.request_values import field_o
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.features.search.ordering import (
+from tablegate.gateway.features.search.ranking import (
     UNSORTED,
     FieldSort,
     GeoDistanceSort,

@@ -29,8 +29,8 @@ from tablegate.adapters.dynamodb.features.exports_imports.object_worker import (
     SourceCursor,
     SourceObjects,
 )
-from tablegate.gateway.engine.background import scheduler
-from tablegate.gateway.engine.background.scheduler import MAX_ROWS, MIN_ROWS
+from tablegate.gateway.engine import scheduler
+from tablegate.gateway.engine.scheduler import MAX_ROWS, MIN_ROWS
 from tablegate.gateway.model.commands.row_commands import Read, ReadAll
 from tests.adapters.dynamodb.features.exports_imports.conftest import TABLE_ARN, Exporter
 from tests.adapters.dynamodb.features.exports_imports.test_import_api import begun, counts, described, line

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway.engine.background import scheduler
-from tablegate.gateway.engine.background.scheduler import MIN_ROWS
+from tablegate.gateway.engine import scheduler
+from tablegate.gateway.engine.scheduler import MIN_ROWS
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tests.adapters.dynamodb.client import DynamoDBService, signed
 from tests.adapters.dynamodb.features.exports_imports.test_import_api import given, line, parameters

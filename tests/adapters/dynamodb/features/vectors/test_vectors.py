@@ -18,7 +18,7 @@ import pytest
 
 from tablegate.adapters.dynamodb.validation import shortening
 from tablegate.gateway.features.vectors import vector_search as engine_searching
-from tablegate.gateway.features.vectors.vector_graphs import VectorGraph
+from tablegate.gateway.features.vectors.index_images import VectorGraph
 from tests.conftest import Serve
 from tests.support.raw_client import RawClient
 from tests.support.waiting import PATIENCE_S

@@ -10,7 +10,7 @@ import pytest
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as table_messages
-from tablegate.gateway.features.search import search_maintenance
+from tablegate.gateway.features.search import search_engine
 from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.adapters.tablestore.search_messages import (
     Searches,
@@ -187,7 +187,7 @@ def test_fields_that_are_added_during_a_batch(stored: Searches, monkeypatch: pyt
     table.create(("k", KEYWORD))
     for key in range(3):
         table.service.put({"pk": key}, {"k": "a", "l": key})
-    document_of = search_maintenance.document_of
+    document_of = search_engine.document_of
     added = iter(range(1))
 
     def slow(*arguments: Any) -> Any:
@@ -195,7 +195,7 @@ def test_fields_that_are_added_during_a_batch(stored: Searches, monkeypatch: pyt
             update(table, added_field_schemas=[field("l", LONG)])
         return document_of(*arguments)
 
-    monkeypatch.setattr(search_maintenance, "document_of", slow)
+    monkeypatch.setattr(search_engine, "document_of", slow)
     table.catch_up()
     assert [*added] == []
     assert table.find(exists("l")) == [0, 1, 2]

@@ -28,8 +28,8 @@ from tablegate.adapters.tablestore.values.views import view
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.gateway.features.search.aggregations import Inner, Metric, MetricKind
 from tablegate.gateway.features.search.documents import document_of
-from tablegate.gateway.features.search.ordering import BY_KEY, FieldSort, ScoreSort, Sorter
 from tablegate.gateway.features.search.queries import Nearest, Query
+from tablegate.gateway.features.search.ranking import BY_KEY, FieldSort, ScoreSort, Sorter
 from tablegate.gateway.features.search.schema import FieldType, SearchField, SearchIndex, SearchSchema
 from tablegate.gateway.features.search.search_commands import ListSearchIndexes, SearchRows
 from tablegate.gateway.model.commands.row_commands import VisibleNames

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tablegate.gateway.engine.background.scheduler import MAINTENANCE_PERIOD_S, Scheduler, Work
+from tablegate.gateway.engine.scheduler import MAINTENANCE_PERIOD_S, Scheduler, Work
 from tablegate.gateway.store.rows import idempotency_tokens, purges
 from tablegate.gateway.store.sql import progress
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tablegate.gateway.engine.background import scheduler
-from tablegate.gateway.engine.background.scheduler import (
+from tablegate.gateway.engine import scheduler
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.engine.scheduler import (
     BATCH_S,
     LARGE_BACKLOG_ROWS,
     LARGE_BACKLOG_S,
@@ -14,9 +15,8 @@ from tablegate.gateway.engine.background.scheduler import (
     CpuShare,
     Work,
 )
-from tablegate.gateway.engine.engine import Engine
-from tests.gateway.engine.background.test_pacing import scheduler_of
 from tests.gateway.engine.conftest import make_table
+from tests.gateway.engine.test_pacing import scheduler_of
 
 
 def test_the_share_falls_while_clients_send_requests_and_rises_with_the_backlog() -> None:

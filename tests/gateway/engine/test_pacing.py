@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from tablegate.gateway.capabilities import new_engine
-from tablegate.gateway.engine.background import scheduler
-from tablegate.gateway.engine.background.scheduler import (
+from tablegate.gateway.engine import scheduler
+from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.engine.scheduler import (
     BATCH_S,
     MAX_ROWS,
     MIN_ROWS,
@@ -26,7 +27,6 @@ from tablegate.gateway.engine.background.scheduler import (
     Work,
     pause_after,
 )
-from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.model.commands.table_commands import AlterTable, DropTable, FindTable
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules
 from tablegate.gateway.model.values.values import decimal, text

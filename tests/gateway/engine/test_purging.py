@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tablegate.gateway.capabilities import new_engine
-from tablegate.gateway.engine.background import scheduler
-from tablegate.gateway.engine.background.scheduler import MIN_ROWS
+from tablegate.gateway.engine import scheduler
 from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.engine.scheduler import MIN_ROWS
 from tablegate.gateway.model.commands.table_commands import DropTable
 from tablegate.gateway.model.values.values import text
 from tablegate.gateway.store.rows import purges

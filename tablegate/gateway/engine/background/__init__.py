@@ -1,1 +1,0 @@
-"""Background work: jobs, batches and their pacing."""

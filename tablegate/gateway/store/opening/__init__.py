@@ -1,1 +1,0 @@
-"""Opening and migrating databases."""
