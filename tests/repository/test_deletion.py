@@ -1,0 +1,50 @@
+"""A capability can be deleted: the server starts, and the tests of all others pass (docs/contribute/add-a-capability.md).
+
+Documents and generated pages name it afterwards, which their tests say.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from subprocess import CalledProcessError
+
+import pytest
+
+from tests.support.deletion import copy_repository, delete, run
+from tests.support.soak import minutes_long
+
+OF_OTHERS = (
+    "tests/repository/test_architecture.py",
+    "tests/gateway/test_capabilities.py",
+    "tests/gateway/store/test_migrations.py::test_they_lead_to_the_schema",
+    "tests/testing/test_server.py::test_the_three_sdks_find_it",
+    "tests/adapters/tablestore/features/streams",
+)
+ALL_OTHERS = (
+    "tests/gateway",
+    "tests/adapters",
+    "tests/contract",
+    "tests/testing",
+    "tests/repository/test_architecture.py",
+)
+
+
+def assert_others_pass(folder: Path, name: str, *tests: str) -> None:
+    copy_repository(folder)
+    delete(name, folder)
+    try:
+        run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tier", "test", *tests)
+    except CalledProcessError as failed:
+        pytest.fail(failed.stdout[-4000:])
+
+
+@pytest.mark.clients
+def test_tunnels_can_be_deleted(tmp_path: Path) -> None:
+    assert_others_pass(tmp_path, "tunnels", "-n", "0", *OF_OTHERS)
+
+
+@minutes_long
+@pytest.mark.soak
+@pytest.mark.parametrize("name", ["tunnels", "search", "sql", "vectors", "global_tables"])
+def test_each_can_be_deleted(tmp_path: Path, name: str) -> None:
+    assert_others_pass(tmp_path, name, "-n", "2", *ALL_OTHERS)
