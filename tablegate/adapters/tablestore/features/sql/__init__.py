@@ -6,7 +6,7 @@ A SELECT passes these steps:
 2. sources.py finds the tables, indexes and subqueries of the FROM, and accesses.py the range of keys that is read. If a
    search index finds the rows (`SearchRows`), the capability `search` makes its query. searches.py says what statements
    ask of it.
-3. accesses.py reads the pages, and sources.py joins them. The WHERE is evaluated on every row, because an access may find
+3. accesses.py reads the pages, and selecting.py joins them. The WHERE is evaluated on every row, because an access may find
    too many.
 4. expressions.py compiles each expression to a function of a row, and result_rows.py groups, sorts and selects.
 
