@@ -375,7 +375,7 @@ def test_what_is_on_every_node_is_written_at_a_worker_and_read_at_the_coordinato
         accounts.save_grant(session, StoredGrant("g", "somebody", "short", "read things", 1))
         accounts.save_quota(session, "somebody", "{}", 1)
         accounts.save_demand(session, "somebody", "this process", "{}", 1)
-        accounts.add_audit_lines(session, 1, "event", "{}")
+        accounts.add_audit_line(session, 1, "event", "{}")
     with there.read() as session:
         assert [grant.id for grant in accounts.all_grants(session)] == ["g"]
         assert [quota[0] for quota in accounts.all_quotas(session)] == ["somebody"]

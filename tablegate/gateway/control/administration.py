@@ -31,7 +31,7 @@ from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import ALL, WrittenGrant
 from tablegate.gateway.security.identities import ROLE
 from tablegate.gateway.security.secret_cipher import WrongKey
-from tablegate.gateway.store import accounts as quota_rows
+from tablegate.gateway.store import accounts
 from tablegate.gateway.store.sql import progress
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
@@ -217,7 +217,7 @@ class Administration:
             return {
                 "quotas": [
                     {"owner": owner, "document": document}
-                    for owner, document, _ in quota_rows.all_quotas(session)
+                    for owner, document, _ in accounts.all_quotas(session)
                 ]
             }
 
@@ -238,14 +238,14 @@ class Administration:
             )
         owner, document = _owner(members), Quota(**limits).document()
         with self._store.write() as session:
-            quota_rows.save_quota(session, owner, document, time.time_ns() // 1_000_000)
+            accounts.save_quota(session, owner, document, time.time_ns() // 1_000_000)
         audit.record("quota set", owner=owner, quota=document)
         return {"owner": owner, "document": document}
 
     def _remove_quota(self, given: dict[str, Any]) -> dict[str, Any]:
         owner = _owner(members_of(given, scheme=str, access_id=str, namespace=str))
         with self._store.write() as session:
-            if not quota_rows.remove_quota(session, owner):
+            if not accounts.remove_quota(session, owner):
                 raise OperationRejected(404, f"{owner} has no quota. `tablegate quotas list` lists all.")
         audit.record("quota removed", owner=owner)
         return {"owner": owner}

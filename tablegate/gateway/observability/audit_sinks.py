@@ -145,9 +145,7 @@ class DatabaseSink(AuditSink):
         with self._store.write() as session:
             for line in lines:
                 self._number += 1
-                accounts.add_audit_lines(
-                    session, now_ms, f"{self._process}-{self._number:012}", line.decode()
-                )
+                accounts.add_audit_line(session, now_ms, f"{self._process}-{self._number:012}", line.decode())
         if time.monotonic() >= self._next_trimming:
             with self._store.write() as session:
                 deleted = accounts.trim_audit_lines(

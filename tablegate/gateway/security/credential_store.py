@@ -23,8 +23,7 @@ from tablegate.gateway.observability import audit
 from tablegate.gateway.security import grant_store
 from tablegate.gateway.security.credentials import Credential, Scheme, TokenPolicies
 from tablegate.gateway.security.secret_cipher import SecretCipher
-from tablegate.gateway.store import accounts as grant_rows
-from tablegate.gateway.store import accounts as rows
+from tablegate.gateway.store import accounts
 from tablegate.gateway.store.accounts import StoredCredential, StoredGrant
 from tablegate.gateway.store.store import Store
 
@@ -86,9 +85,9 @@ class CredentialStore:
         """Store a new credential with its grants. Raises BadCredential, BadGrant, BadPolicy."""
         check(credential)
         with self._store.write() as session:
-            if any(_is(row, credential) for row in rows.all_credentials(session)):
+            if any(_is(row, credential) for row in accounts.all_credentials(session)):
                 raise BadCredential(f"{credential.scheme.value} {credential.access_id} is stored already")
-            rows.save_credential(session, self._encrypt(credential))
+            accounts.save_credential(session, self._encrypt(credential))
             grant_store.save_in(session, credential.grantee, grants)
         _record("added", credential.scheme, credential.access_id, credential.place)
 
@@ -122,7 +121,7 @@ class CredentialStore:
         """Store a credential in place of the one with its id. Raises BadCredential."""
         check(credential)
         with self._store.write() as session:
-            rows.save_credential(session, self._encrypt(credential))
+            accounts.save_credential(session, self._encrypt(credential))
         _record("changed", credential.scheme, credential.access_id, credential.place)
 
     def find(self, scheme: Scheme, access_id: str) -> Credential:
@@ -141,19 +140,19 @@ class CredentialStore:
     def remove(self, scheme: Scheme, access_id: str) -> None:
         """Remove a credential and its grants. Raises BadCredential."""
         with self._store.write() as session:
-            if not rows.remove_credential(session, scheme.value, access_id):
+            if not accounts.remove_credential(session, scheme.value, access_id):
                 raise BadCredential(f"no {scheme.value} credential {access_id} is stored")
-            grant_rows.remove_grants_of(session, f"{scheme.value}/{access_id}")
+            accounts.remove_grants_of(session, f"{scheme.value}/{access_id}")
         _record("removed", scheme, access_id)
 
     def reseal(self, key: str) -> int:
         """Encrypt all secrets with another key, in one transaction. Returns the number of credentials. Raises WrongKey."""
         cipher = SecretCipher(key)
         with self._store.write() as session:
-            credentials = [self._decrypt(row) for row in rows.all_credentials(session)]
+            credentials = [self._decrypt(row) for row in accounts.all_credentials(session)]
             self._known_cipher = cipher
             for credential in credentials:
-                rows.save_credential(session, self._encrypt(credential))
+                accounts.save_credential(session, self._encrypt(credential))
         audit.record("credentials resealed", credentials=len(credentials))
         return len(credentials)
 
@@ -164,7 +163,7 @@ class CredentialStore:
             return 0
         with self._store.write() as session:
             for credential, grants in entries:
-                rows.save_credential(session, self._encrypt(credential))
+                accounts.save_credential(session, self._encrypt(credential))
                 grant_store.save_in(session, credential.grantee, grants)
         for credential, _ in entries:
             _record("added", credential.scheme, credential.access_id, credential.place)
@@ -176,7 +175,7 @@ class CredentialStore:
 
     def _rows(self) -> list[StoredCredential]:
         with self._store.read() as session:
-            return rows.all_credentials(session)
+            return accounts.all_credentials(session)
 
     @property
     def _cipher(self) -> SecretCipher:

@@ -31,7 +31,7 @@ from tablegate.gateway.security.credentials import CALLERS_KEPT, TokenPolicies
 from tablegate.gateway.security.identities import ENTRA, GROUP, ROLE, caller_of, split_account
 from tablegate.gateway.security.policies import iam_documents, ram_documents, short_forms
 from tablegate.gateway.security.policies.iam_conditions import BadPolicy
-from tablegate.gateway.store import accounts as rows
+from tablegate.gateway.store import accounts
 from tablegate.gateway.store.accounts import StoredGrant
 from tablegate.gateway.store.sql.databases import RetryableFailure, Session
 from tablegate.gateway.store.store import Store
@@ -66,7 +66,7 @@ class GrantStore:
     def load(self) -> list[StoredGrant]:
         """Return all grants, oldest first."""
         with self._store.read() as session:
-            return rows.all_grants(session)
+            return accounts.all_grants(session)
 
     def held_by(self, grantee: str) -> list[StoredGrant]:
         """Return the grants that apply to a grantee: its own, those of its roles, and those of `*`.
@@ -88,14 +88,14 @@ class GrantStore:
         """Store a new grant. Raises BadGrant, BadPolicy."""
         grant = _new(grantee, document)
         with self._store.write() as session:
-            rows.save_grant(session, grant)
+            accounts.save_grant(session, grant)
         audit.record("grant added", id=grant.id, grantee=grantee, form=grant.form, document=grant.document)
         return grant
 
     def remove(self, grant_id: str) -> None:
         """Remove a grant. Raises BadGrant."""
         with self._store.write() as session:
-            if not rows.remove_grant(session, grant_id):
+            if not accounts.remove_grant(session, grant_id):
                 raise BadGrant(f"there is no grant {grant_id}. `tablegate grants list` lists all")
         audit.record("grant removed", id=grant_id)
 
@@ -103,7 +103,7 @@ class GrantStore:
 def save_in(session: Session, grantee: str, documents: Iterable[WrittenGrant]) -> None:
     """Store grants of a grantee in an open transaction. Raises BadGrant, BadPolicy."""
     for document in documents:
-        rows.save_grant(session, _new(grantee, document))
+        accounts.save_grant(session, _new(grantee, document))
 
 
 def _new(grantee: str, document: WrittenGrant) -> StoredGrant:

@@ -46,7 +46,7 @@ from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.errors import GatewayError, QuotaExceeded
 from tablegate.gateway.model.tables.tables import Table, is_reserved_namespace
 from tablegate.gateway.observability import metrics
-from tablegate.gateway.store import accounts as rows
+from tablegate.gateway.store import accounts
 from tablegate.gateway.store.store import Store
 
 # Minimum share of a rate, so that a process without recent demand can admit requests.
@@ -313,14 +313,14 @@ class QuotaSync:
         self._store = store
         self._engine = engine
         self._quotas = quotas
-        self._seen: list[rows.StoredQuota] = []
+        self._seen: list[accounts.StoredQuota] = []
         self._process = secrets.token_hex(8)
         self._shared_at = self._counted_at = -math.inf
 
     def reload(self) -> None:
         """Load the stored quotas if they have changed."""
         with self._store.read() as session:
-            stored_quotas = rows.all_quotas(session)
+            stored_quotas = accounts.all_quotas(session)
         if stored_quotas != self._seen:
             self._seen = stored_quotas
             self._quotas.replace({owner: Quota.of(document) for owner, document, _ in stored_quotas})
@@ -341,11 +341,11 @@ class QuotaSync:
         now_ms = time.time_ns() // 1_000_000
         with self._store.write() as session:
             for owner, demand in demands.items():
-                rows.save_demand(session, owner, self._process, orjson.dumps(demand).decode(), now_ms)
-            rows.forget_demands(session, now_ms - _DEMAND_LIFETIME_MS)
+                accounts.save_demand(session, owner, self._process, orjson.dumps(demand).decode(), now_ms)
+            accounts.forget_demands(session, now_ms - _DEMAND_LIFETIME_MS)
         other_demands: dict[str, list[Mapping[str, float]]] = {}
         with self._store.read() as session:
-            for owner, process, document in rows.demands(session, now_ms - _LIVE_MS):
+            for owner, process, document in accounts.demands(session, now_ms - _LIVE_MS):
                 if process != self._process:
                     other_demands.setdefault(owner, []).append(orjson.loads(document))
         self._quotas.share(demands, other_demands)

@@ -127,7 +127,7 @@ def forget_demands(session: Session, before_ms: int) -> None:
     session.send("DELETE FROM quota_demands WHERE at_ms < ?", (before_ms,))
 
 
-def add_audit_lines(session: Session, at_ms: int, event_id: str, line: str) -> None:
+def add_audit_line(session: Session, at_ms: int, event_id: str, line: str) -> None:
     """Insert a line."""
     session.send("INSERT INTO audit_events (at_ms, id, line) VALUES (?, ?, ?)", (at_ms, event_id, line))
 

@@ -68,7 +68,7 @@ def _write(store: Store) -> None:
     with store.write() as session:
         for number, each in enumerate(LINES):
             at_ms = 1_767_323_040_500 + 1000 * min(number, 10)
-            accounts.add_audit_lines(session, at_ms, f"process-{number:012}", each.decode())
+            accounts.add_audit_line(session, at_ms, f"process-{number:012}", each.decode())
 
 
 def test_lines_of_one_batch_are_read_in_their_order(database_url: str) -> None:
