@@ -26,8 +26,8 @@ GROUPS = {
     "adapters.dynamodb": (
         "wire", "call", "values", "detection", "tables.properties", "tables.table_extensions", "export_files",
         "expressions", "validation", "operation", "tables", "capacity", "operations", "features", "capabilities",
-        "operation_table", "features.partiql.statement_pages", "dispatch", "request_facts", "seeds", "security_tokens",
-        "display", "administration_forms", "administration", "dialect",
+        "operation_table", "dispatch", "request_facts", "seeds", "security_tokens", "display", "administration_forms",
+        "administration", "dialect",
     ),
     "adapters.azuretable": (
         "detection", "wire", "values", "auth", "flavours", "call", "entities", "replies", "queries", "tables", "batches",

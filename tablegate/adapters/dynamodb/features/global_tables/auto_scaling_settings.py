@@ -6,17 +6,15 @@ Sources: replica_auto_scaling.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from tablegate.adapters.dynamodb.call import CallContext
+from tablegate.adapters.dynamodb.features.global_tables.replica_settings import Wire
 from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, TableProperties
 from tablegate.adapters.dynamodb.wire.arns import bare_name
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.model.tables.tables import Table
-
-Wire = Mapping[str, Any]
 
 READ, WRITE = "Read", "Write"
 _OFF = {"AutoScalingDisabled": True, "ScalingPolicies": list[Any]()}

@@ -6,8 +6,8 @@ import orjson
 
 from tablegate.adapters.dynamodb.call import CallContext
 from tablegate.adapters.dynamodb.features.partiql import parsing, statements
+from tablegate.adapters.dynamodb.features.partiql.operations import OPERATIONS
 from tablegate.adapters.dynamodb.features.partiql.statement_syntax import Select
-from tablegate.adapters.dynamodb.operation_table import OPERATIONS
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
