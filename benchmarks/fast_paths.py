@@ -39,7 +39,7 @@ from benchmarks.in_process import (
 from tablegate.adapters.azuretable.entities import entity_renderer
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS
 from tablegate.adapters.dynamodb.validation import fast_validator
-from tablegate.adapters.dynamodb.values import composites, values
+from tablegate.adapters.dynamodb.values import keys, values
 from tablegate.adapters.tablestore.rows import checks as tablestore_checks
 from tablegate.adapters.tablestore.rows import selections
 from tablegate.adapters.tablestore.wire.plainbuffer import WireCell
@@ -185,7 +185,7 @@ def _full_validator() -> Iterator[None]:
 @contextmanager
 def _rendered_generally() -> Iterator[None]:
     render_row, render_rows = values.render_row_generally, values.render_rows_generally
-    with mock.patch.multiple(composites, render_row=render_row, render_rows=render_rows):
+    with mock.patch.multiple(keys, render_row=render_row, render_rows=render_rows):
         yield
 
 

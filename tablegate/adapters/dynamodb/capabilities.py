@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tablegate.adapters.dynamodb.capacity.key_counters import KEY_COUNTERS
 from tablegate.adapters.dynamodb.features.global_tables import replica_settings
 from tablegate.adapters.dynamodb.features.insights import contributors
 from tablegate.adapters.dynamodb.features.vectors import vector_indexes
-from tablegate.adapters.dynamodb.tables.table_extensions import EXTENSIONS
+from tablegate.adapters.dynamodb.tables.table_extensions import EXTENSIONS, KEY_COUNTERS
 
 STREAMS = ("ListStreams", "DescribeStream", "GetShardIterator", "GetRecords")
 OPERATION_GROUPS: Mapping[str, tuple[str, ...]] = {

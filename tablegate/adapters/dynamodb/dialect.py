@@ -18,10 +18,10 @@ import orjson
 
 from tablegate.adapters.dynamodb import DIALECT, dispatch, request_facts, security_tokens
 from tablegate.adapters.dynamodb.call import Answer, CallContext
-from tablegate.adapters.dynamodb.capacity.throughput import Throttle
 from tablegate.adapters.dynamodb.detection import DynamoDBDetection
 from tablegate.adapters.dynamodb.operation_table import NAMES, OPERATIONS
-from tablegate.adapters.dynamodb.tables.descriptions import shown_table_keys
+from tablegate.adapters.dynamodb.tables.table_definitions import shown_table_keys
+from tablegate.adapters.dynamodb.throughput import Throttle
 from tablegate.adapters.dynamodb.wire import auth, http
 from tablegate.adapters.dynamodb.wire.errors import (
     ServiceError,
@@ -48,9 +48,9 @@ from tablegate.gateway.model.tables.tables import Table
 def _register_background_work(gateway: Gateway) -> None:
     """Register the work that the settings ask for. Raises BadSetting."""
     if gateway.settings.has_object_store:
-        from tablegate.adapters.dynamodb.features.exports_imports import workers
+        from tablegate.adapters.dynamodb.features.exports_imports import operations
 
-        workers.register(gateway)
+        operations.register_workers(gateway)
     if gateway.settings.kinesis_endpoint_url:
         _deliver_to_kinesis(gateway)
 

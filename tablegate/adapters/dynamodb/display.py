@@ -14,9 +14,9 @@ from typing import Any
 import orjson
 
 from tablegate.adapters.dynamodb import DIALECT
-from tablegate.adapters.dynamodb.features.partiql.statement_pages import run_statement
+from tablegate.adapters.dynamodb.features.partiql.operations import run_statement
 from tablegate.adapters.dynamodb.operations.items import put_write
-from tablegate.adapters.dynamodb.values.composites import render, shown_schema
+from tablegate.adapters.dynamodb.values.keys import render_shown, shown_schema
 from tablegate.adapters.dynamodb.values.values import is_too_large, item_of, render_value, render_values, view
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.gateway.dialects.adapter import RowDisplay
@@ -221,7 +221,7 @@ def is_own(table: Table) -> bool:
 
 def shown_row(table: Table, row: Row) -> Any:
     """Return an item as a JSON document with typed values."""
-    return orjson.loads(render(table.key_schema, row))
+    return orjson.loads(render_shown(table.key_schema, row))
 
 
 def document_of(table: Table, values: Mapping[str, Value]) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from tablegate.adapters.dynamodb.capabilities import OPERATION_GROUPS, STREAMS
 from tablegate.adapters.dynamodb.operation import Operation, by_name
-from tablegate.adapters.dynamodb.operations import batches, items, queries, transactions
+from tablegate.adapters.dynamodb.operations import items, queries, transactions
 from tablegate.adapters.dynamodb.tables import resource_policies, tables, tags, time_to_live
 from tablegate.adapters.dynamodb.validation import item_rules, resource_rules, shortening, table_rules
 from tablegate.adapters.dynamodb.validation.item_schemas import ITEM_REQUESTS, TRANSACTION_REQUESTS
@@ -34,11 +34,11 @@ _COMMON = by_name(
     ),
     Operation("Scan", queries.scan, ITEM_REQUESTS, Purpose((_P.SCAN,)), rule=item_rules.scan, long_from_bytes=_EXPRESSIONS),
     Operation(
-        "BatchGetItem", batches.batch_get_item, ITEM_REQUESTS, Purpose((_P.READ,), Channel.BATCH),
+        "BatchGetItem", items.batch_get_item, ITEM_REQUESTS, Purpose((_P.READ,), Channel.BATCH),
         rule=item_rules.batch_get, billed_bytes=500_000,
     ),
     Operation(
-        "BatchWriteItem", batches.batch_write_item, ITEM_REQUESTS, Purpose((_P.PUT, _P.DELETE), Channel.BATCH),
+        "BatchWriteItem", items.batch_write_item, ITEM_REQUESTS, Purpose((_P.PUT, _P.DELETE), Channel.BATCH),
         rule=item_rules.batch_write,
     ),
     Operation(

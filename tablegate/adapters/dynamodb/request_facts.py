@@ -14,7 +14,7 @@ import orjson
 
 from tablegate.adapters.dynamodb.call import list_or_empty
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS
-from tablegate.adapters.dynamodb.tables.descriptions import shown_table_keys
+from tablegate.adapters.dynamodb.tables.table_definitions import shown_table_keys
 from tablegate.adapters.dynamodb.wire import http, limits
 from tablegate.adapters.dynamodb.wire.errors import REFUSALS
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller

@@ -1,7 +1,7 @@
 """Files of a seed: definitions of tables, and items. The file name gives the table of the items.
 
     *.json                     definitions of tables
-    TABLE.jsonl, TABLE.ndjson  items, one a line: DynamoDB JSON in any of the forms of export_files/lines.py, or Ion
+    TABLE.jsonl, TABLE.ndjson  items, one a line: DynamoDB JSON in any of the forms of export_files/line_formats.py, or Ion
     TABLE.csv                  items; the first line must name attributes with their types, such as id:S,n:N,tags:SS,more:M
     AWSDynamoDB/ID/...         a full export to S3, found by its manifest-summary.json
 
@@ -27,7 +27,7 @@ import orjson
 
 from tablegate.adapters.dynamodb import dispatch
 from tablegate.adapters.dynamodb.call import CallContext, find_table
-from tablegate.adapters.dynamodb.export_files import lines, manifests, records
+from tablegate.adapters.dynamodb.export_files import line_formats, manifests, records
 from tablegate.adapters.dynamodb.export_files.compression import (
     Compression,
     UnreadableFile,
@@ -367,15 +367,15 @@ def _document_of(stream: BinaryIO) -> bytes:
 
 
 def _of_lines(stream: BinaryIO) -> Iterator[ParsedItem]:
-    form: lines.LineFormat | None = None
+    form: line_formats.LineFormat | None = None
     for number, line in enumerate(lines_of(stream, records.RECORD_BYTES), 1):
         if not line.strip():
             continue
         try:
             if records.has_too_many_values(line):
                 raise UnreadableFile(records.TOO_MANY_VALUES)
-            form = form or lines.form_of(line)
-            yield lines.read_item(line, form)
+            form = form or line_formats.form_of(line)
+            yield line_formats.read_item(line, form)
         except UnreadableFile as error:
             raise UnreadableFile(f"line {number}: {error}") from None
 

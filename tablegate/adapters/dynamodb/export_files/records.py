@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tablegate.adapters.dynamodb.export_files import ion
+from tablegate.adapters.dynamodb.export_files import line_formats
 from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
 from tablegate.gateway.model.values.row_lines import json_object
 
@@ -123,7 +123,7 @@ def _json_members(line: bytes) -> Iterator[Mapping[str, Any]]:
 
 def _ion_members(line: bytes) -> Iterator[Mapping[str, Any]]:
     """Yield the fields of an Ion struct in the shape of JSON: strings, and maps by name."""
-    yield {name: _untagged(name, value) for name, value in ion.parse(_text(line)).items()}
+    yield {name: _untagged(name, value) for name, value in line_formats.parse_ion(_text(line)).items()}
 
 
 def _text(line: bytes) -> str:

@@ -32,7 +32,7 @@ from tablegate.adapters.dynamodb.expressions.syntax import (
     PathNode,
     ValueNode,
 )
-from tablegate.adapters.dynamodb.values.composites import composite_name, composite_value
+from tablegate.adapters.dynamodb.values.keys import composite_name, composite_value
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.adapters.dynamodb.wire.messages import expression_text
 from tablegate.gateway.model.expressions import ranges

@@ -29,7 +29,7 @@ from tablegate.adapters.dynamodb.expressions.updates import (
     parse_update,
     refuse_key_updates,
 )
-from tablegate.adapters.dynamodb.values import composites
+from tablegate.adapters.dynamodb.values import keys
 from tablegate.adapters.dynamodb.values.keys import check_given_index_keys
 from tablegate.adapters.dynamodb.values.values import render_values, value_of
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, Wording, validation
@@ -265,7 +265,7 @@ class ReadClauses:
         """
         if self._filter is ALWAYS or index.projected_names is None:
             return
-        projected_names = {*index.projected_names, *composites.shown_schema(table.key_schema).names}
+        projected_names = {*index.projected_names, *keys.shown_schema(table.key_schema).names}
         missing_names = [str(path[0]) for path in paths_of(self._filter) if path[0] not in projected_names]
         if missing_names:
             raise projections.filter_beyond(index.name, missing_names)
@@ -285,16 +285,16 @@ class ReadClauses:
     def cut(self, table: Table, row: Row) -> bytes:
         """Return the projected part of a row as JSON."""
         if self.projection is None:
-            return composites.render(table.key_schema, row)
+            return keys.render_shown(table.key_schema, row)
         return orjson.dumps(
             render_values(
-                projections.project(composites.visible_attributes(table.key_schema, row), self.projection)
+                projections.project(keys.visible_attributes(table.key_schema, row), self.projection)
             )
         )
 
     def cut_all(self, table: Table, rows: Sequence[Row]) -> bytes:
         if self.projection is None:
-            return composites.render_page(table.key_schema, rows)
+            return keys.render_page(table.key_schema, rows)
         return b"[" + b",".join([self.cut(table, row) for row in rows]) + b"]"
 
 
@@ -371,7 +371,7 @@ class WriteClauses:
         actions, facts, schema = self._actions, self.facts, table.key_schema
         if not actions:
             return actions
-        is_composite = len(schema.names) > _PAIR and composites.composite_name(schema) is not None
+        is_composite = len(schema.names) > _PAIR and keys.composite_name(schema) is not None
         if is_composite or not facts.written.isdisjoint(schema.names):
             refuse_key_updates(actions, _key_names(table))
         if table.indexes:
@@ -413,5 +413,5 @@ def _refuse_paths_into_keys(paths: Iterable[Path], table: Table) -> None:
 def _key_names(table: Table) -> tuple[str, ...]:
     """Return the key attributes of a table: its columns, and the composite if there is one."""
     names = table.key_schema.names
-    composite = composites.composite_name(table.key_schema)
+    composite = keys.composite_name(table.key_schema)
     return names if composite is None else (*names, composite)

@@ -16,14 +16,12 @@ from typing import Any
 
 import orjson
 
-from tablegate.adapters.dynamodb import DIALECT
+from tablegate.adapters.dynamodb import DIALECT, capacity
 from tablegate.adapters.dynamodb.call import Answer, CallContext, find_table
-from tablegate.adapters.dynamodb.capacity import capacity
-from tablegate.adapters.dynamodb.capacity.key_counters import KEY_COUNTERS
 from tablegate.adapters.dynamodb.expressions.request_clauses import ReadClauses
 from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
-from tablegate.adapters.dynamodb.values.composites import shown_key, shown_schema, stored_key
-from tablegate.adapters.dynamodb.values.keys import key_value
+from tablegate.adapters.dynamodb.tables.table_extensions import KEY_COUNTERS
+from tablegate.adapters.dynamodb.values.keys import key_value, shown_key, shown_schema, stored_key
 from tablegate.adapters.dynamodb.values.values import as_kind, render_values, value_of, view
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation

@@ -11,9 +11,8 @@ from typing import Any
 
 import orjson
 
+from tablegate.adapters.dynamodb import capacity
 from tablegate.adapters.dynamodb.call import Answer, CallContext, find_table
-from tablegate.adapters.dynamodb.capacity import capacity
-from tablegate.adapters.dynamodb.capacity.key_counters import KEY_COUNTERS
 from tablegate.adapters.dynamodb.expressions.request_clauses import ReadClauses, WriteClauses
 from tablegate.adapters.dynamodb.operations.items import (
     check_write,
@@ -23,6 +22,7 @@ from tablegate.adapters.dynamodb.operations.items import (
     update_write,
 )
 from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
+from tablegate.adapters.dynamodb.tables.table_extensions import KEY_COUNTERS
 from tablegate.adapters.dynamodb.values import keys
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, cancelled, validation

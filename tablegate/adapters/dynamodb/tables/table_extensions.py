@@ -1,19 +1,22 @@
-"""What capabilities add to tables: indexes of other kinds, settings, and members of requests and descriptions.
+"""What capabilities add to tables: indexes of other kinds, settings, members of requests and descriptions, and counters of keys.
 
-Each of these capabilities has a TableExtension, which capabilities.py lists. Common modules call the extensions in the
-order of that list and know none by name.
+Each of these capabilities has a TableExtension or a KeyCounter, which capabilities.py lists. Common modules call them in
+the order of that list and know none by name. Handlers call the counters for tables with contributor insights
+(properties.INSIGHTS).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from tablegate.adapters.dynamodb.tables.properties import IndexProperties, TableProperties
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
-from tablegate.gateway.model.commands.row_commands import WriteOutcome
+from tablegate.gateway.model.commands.command import Command
+from tablegate.gateway.model.commands.row_commands import Get, Read, WriteOutcome
 from tablegate.gateway.model.commands.table_commands import TableStatistics
+from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.tables.indexes import BaseIndex, Index
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Contents, Row
@@ -99,3 +102,19 @@ def add_definitions(description: dict[str, Any], indexes: Indexes) -> None:
     """Add indexes of other kinds than the ordered ones to a table definition."""
     for extension in EXTENSIONS:
         extension.add_definitions(description, indexes)
+
+
+class KeyCounter(Protocol):
+    """Counts the accesses to keys of a capability."""
+
+    def count_read(self, get: Get) -> None: ...
+
+    def count_write(self, write: Write, outcome: WriteOutcome) -> None: ...
+
+    def count_query(self, read: Read) -> None: ...
+
+    def count_throttled(self, command: Command[Any]) -> None: ...
+
+
+KEY_COUNTERS: list[KeyCounter] = []
+"""The counters of all capabilities. capabilities.py fills the list."""

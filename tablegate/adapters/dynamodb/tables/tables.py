@@ -15,19 +15,19 @@ from tablegate.adapters.dynamodb import DIALECT
 from tablegate.adapters.dynamodb.call import Answer, CallContext, own_name
 from tablegate.adapters.dynamodb.tables import (
     billing,
-    indexes,
     resource_policies,
     running_changes,
+    table_definitions,
     table_settings,
     tags,
 )
-from tablegate.adapters.dynamodb.tables.descriptions import describe
 from tablegate.adapters.dynamodb.tables.properties import (
     IndexProperties,
     TableProperties,
     is_being_filled,
     is_being_restored,
 )
+from tablegate.adapters.dynamodb.tables.table_definitions import describe
 from tablegate.adapters.dynamodb.tables.table_extensions import EXTENSIONS
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import validation
@@ -109,12 +109,12 @@ def new_table(call: CallContext) -> table_commands.CreateTable:
     """Return the table that the members of CreateTable define. Raises ServiceError."""
     arguments, now_ms = call.input, call.gateway.now_ms()
     other_indexes = [index for extension in EXTENSIONS for index in extension.new_indexes(arguments)]
-    types = indexes.defined_types(arguments)
+    types = table_definitions.defined_types(arguments)
     return table_commands.CreateTable(
         DIALECT,
         call.caller.namespace,
         own_name(call, arguments["TableName"]),
-        indexes.key_schema(arguments["KeySchema"], types),
+        table_definitions.key_schema(arguments["KeySchema"], types),
         _new_indexes(arguments),
         Rules(stream=table_settings.stream_of_new_table(arguments.get("StreamSpecification"), now_ms)),
         {
@@ -126,12 +126,17 @@ def new_table(call: CallContext) -> table_commands.CreateTable:
 
 
 def _new_indexes(arguments: Mapping[str, Any]) -> tuple[Any, ...]:
-    types = indexes.defined_types(arguments)
+    types = table_definitions.defined_types(arguments)
     mode = arguments.get("BillingMode", "PROVISIONED")
-    local = [indexes.new_local(item, types) for item in arguments.get("LocalSecondaryIndexes", ())]
+    local = [
+        table_definitions.new_local_index(item, types) for item in arguments.get("LocalSecondaryIndexes", ())
+    ]
     return (
         *local,
-        *(indexes.new_global(item, types, mode) for item in arguments.get("GlobalSecondaryIndexes", ())),
+        *(
+            table_definitions.new_global_index(item, types, mode)
+            for item in arguments.get("GlobalSecondaryIndexes", ())
+        ),
     )
 
 
@@ -255,7 +260,7 @@ def _update_of(call: CallContext, table: Table) -> _TableUpdate:
     arguments, now_ms = call.input, call.gateway.now_ms()
     current = TableProperties.of(table)
     properties = billing.of_table(table, arguments, now_ms)
-    added, dropped = indexes.changes(table, arguments, properties.billing, now_ms)
+    added, dropped = table_definitions.index_changes(table, arguments, properties.billing, now_ms)
     added_others: tuple[BaseIndex, ...] = ()
     for extension in EXTENSIONS:
         new, old = extension.index_changes(table, arguments, properties.billing, now_ms)

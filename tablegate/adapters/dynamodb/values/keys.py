@@ -1,28 +1,152 @@
-"""Keys of requests and items against a table's key schema, and index keys of items.
+"""Keys of requests and items against a table's key schema, index keys of items, and the composite sort attribute.
 
 The rules for key values are in docs/protocols/dynamodb.md rules 23, 24, 36 and 37. Errors are BadKey and
 KeyTooLong with the violated rule. gateway_errors.py has the texts. values.py has already checked the values as
 attribute values.
+
+The composite sort attribute is DynamoDB's view of Table Store tables with three or four key columns. A DynamoDB client
+sees a HASH and one RANGE attribute. The RANGE attribute is a text named after the sort columns ("c2/c3/c4"). The columns
+themselves are shown too. expressions/key_conditions.py handles the attribute in conditions and queries. All dialects
+share its spelling (gateway/model/values/composites.py). A table with a pair of key columns (`KeySchema.is_pair`) has none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
+import orjson
+
 from tablegate.adapters.dynamodb import DIALECT
-from tablegate.adapters.dynamodb.values import composites
-from tablegate.adapters.dynamodb.values.values import as_kind, value_of, view
+from tablegate.adapters.dynamodb.values.values import (
+    as_kind,
+    render_row,
+    render_rows,
+    render_values,
+    value_of,
+    view,
+)
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.model.errors import BadKey, KeyTooLong
 from tablegate.gateway.model.expressions.predicates import Attributes
 from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.bodies import untagged
-from tablegate.gateway.model.values.composites import composite_text
-from tablegate.gateway.model.values.keys import Key, KeyColumn
+from tablegate.gateway.model.values.composites import composite_text, name_of, split
+from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value
+
+_COMPOSITE_COLUMNS = 2  # minimum number of sort columns; a base table has one partition column
+
+
+def composite_name(schema: KeySchema) -> str | None:
+    """Return the name of a table's composite attribute, or None."""
+    return name_of(schema.sort) if len(schema.sort) >= _COMPOSITE_COLUMNS else None
+
+
+def shown_schema(schema: KeySchema) -> KeySchema:
+    """Return a table's key as clients see it: at most two columns."""
+    return schema if len(schema.sort) < _COMPOSITE_COLUMNS else _shown_schema(schema)
+
+
+@lru_cache(maxsize=256)
+def _shown_schema(schema: KeySchema) -> KeySchema:
+    return KeySchema(schema.partition, (KeyColumn(name_of(schema.sort), Kind.TEXT),))
+
+
+def stored_key(schema: KeySchema, shown_values_of_key: Sequence[Value]) -> Key:
+    """Return the stored key for values of `shown_schema`. Raises BadKey if no key of the table has them."""
+    values = list(shown_values_of_key)
+    if len(schema.sort) >= _COMPOSITE_COLUMNS:
+        sort_values = split(schema.sort, values.pop().data)
+        if sort_values is None:
+            raise BadKey("schema")
+        values += sort_values
+    return Key(tuple(values), schema.position(values))
+
+
+# Items
+
+
+def with_columns(schema: KeySchema, item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a wire item for a put with the composite replaced by its columns. Where both are given they must agree.
+
+    Raises BadKey. An item without the composite is returned unchanged. item_key reports missing columns.
+    """
+    name = composite_name(schema)
+    if name is None or name not in item:
+        return item
+    composite = value_of(item[name])
+    if composite.kind is not Kind.TEXT:
+        raise BadKey("kind", column=KeyColumn(name, Kind.TEXT), actual=composite)
+    values = split(schema.sort, composite.data)
+    if values is None:
+        raise BadKey("schema")
+    expanded = {attribute: member for attribute, member in item.items() if attribute != name}
+    for column, value in zip(schema.sort, values, strict=True):
+        column_member = expanded.get(column.name)
+        if column_member is not None and as_kind(value_of(column_member), column.kind) != value:
+            raise BadKey("schema")
+        expanded |= render_values({column.name: value})
+    return expanded
+
+
+def stored_contents(table: Table, key: Key, contents: Contents) -> Contents:
+    """Return the contents of an item as its table stores them: key columns in their own kinds, and no composite.
+
+    Contents are unchanged if there is no composite and no integer key column.
+    """
+    schema = table.key_schema
+    name = composite_name(schema)
+    if name is None and not any(column.kind is Kind.INT64 for column in schema.columns):
+        return contents
+    values = {attribute: value for attribute, value in contents.latest.items() if attribute != name}
+    return Contents.of_values({**values, **dict(zip(schema.names, key.values, strict=True))})
+
+
+def shown_values(schema: KeySchema, latest: Mapping[str, Value]) -> Mapping[str, Value]:
+    """Return attributes that include the whole key, with the composite added."""
+    name = composite_name(schema)
+    return latest if name is None else {**latest, name: composite_value(schema, latest)}
+
+
+def shown_key(schema: KeySchema, latest: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the key attributes that clients see of a row. `latest` contains its key columns."""
+    values = shown_values(schema, latest)
+    return {name: values[name] for name in shown_schema(schema).names}
+
+
+def visible_attributes(schema: KeySchema, row: Row) -> Attributes:
+    """Return the attributes of a row as a DynamoDB client sees them."""
+    if row.is_native and len(schema.sort) < _COMPOSITE_COLUMNS:
+        return row.contents
+    latest: Mapping[str, Value] = row.latest
+    if not row.is_native:
+        latest = {name: view(value) for name, value in latest.items()}
+    name = composite_name(schema)
+    return latest if name is None else {**latest, name: composite_value(schema, row.latest)}
+
+
+def render_shown(schema: KeySchema, row: Row) -> bytes:
+    """Return a row as the JSON of a wire item."""
+    if len(schema.sort) < _COMPOSITE_COLUMNS:
+        return render_row(row)
+    return orjson.dumps(render_values(shown_values(schema, row.latest)))
+
+
+def render_page(schema: KeySchema, rows: Iterable[Row]) -> bytes:
+    """Return rows as the JSON of an array of wire items."""
+    if len(schema.sort) < _COMPOSITE_COLUMNS:
+        return render_rows(rows)
+    return b"[" + b",".join([render_shown(schema, row) for row in rows]) + b"]"
+
+
+def composite_value(schema: KeySchema, latest: Mapping[str, Value]) -> Value:
+    """Return the composite of a row with these latest values. The schema must have one (composite_name)."""
+    return Value(Kind.TEXT, composite_text([latest[column.name] for column in schema.sort]))
 
 
 def key_of(table: Table, wire: Mapping[str, Any]) -> Key:
@@ -30,13 +154,13 @@ def key_of(table: Table, wire: Mapping[str, Any]) -> Key:
 
     Raises BadKey, KeyTooLong.
     """
-    schema = composites.shown_schema(table.key_schema)
+    schema = shown_schema(table.key_schema)
     if len(wire) != len(schema.columns):
         raise BadKey("schema")
     # Keys from another dialect that are not legal here can still be read and deleted.
     is_ours = DIALECT in table.properties
     values = [key_value(column, column in schema.partition, wire, is_ours) for column in schema.columns]
-    return composites.stored_key(table.key_schema, values)
+    return stored_key(table.key_schema, values)
 
 
 def key_value(column: KeyColumn, is_partition: bool, wire: Mapping[str, Any], is_ours: bool = True) -> Value:
@@ -64,9 +188,9 @@ _NEVER_KEYS = frozenset({"L", "M", "SS", "NS", "BS"})
 def item_key(table: Table, item: Mapping[str, Any]) -> Key:
     """Return the key of an item for a put. Its index keys are checked too. Raises BadKey, KeyTooLong."""
     schema = table.key_schema
-    composite = None if schema.is_pair else composites.composite_name(schema)
+    composite = None if schema.is_pair else composite_name(schema)
     if composite:
-        item = composites.with_columns(schema, item)
+        item = with_columns(schema, item)
     values = []
     for column in schema.columns:
         member = item.get(column.name)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tablegate.adapters.dynamodb import capabilities  # noqa: F401 (registers the extensions of tables)
-from tablegate.adapters.dynamodb.tables import descriptions, table_extensions
-from tablegate.adapters.dynamodb.tables.indexes import defined_types, key_schema
+from tablegate.adapters.dynamodb.tables import table_definitions, table_extensions
+from tablegate.adapters.dynamodb.tables.table_definitions import defined_types, key_schema
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.model.commands.table_commands import NewIndex
 from tablegate.gateway.model.tables.indexes import IndexProjection
@@ -47,7 +47,7 @@ def _index(description: Mapping[str, Any], types: Mapping[str, str], local: bool
     return NewIndex(
         description["IndexName"],
         key_schema(description["KeySchema"], types),
-        descriptions.PROJECTIONS[projection.get("ProjectionType", "ALL")],
+        table_definitions.PROJECTIONS[projection.get("ProjectionType", "ALL")],
         tuple(projection.get("NonKeyAttributes") or ()),
         local,
     )
@@ -89,10 +89,10 @@ def creation_of(name: str, definition: Definition) -> tuple[dict[str, Any], list
             f"a DynamoDB table must have one partition key and at most one sort key, not {schema.names}"
         )
     notes: list[str] = []
-    types = {column.name: descriptions.KEY_TYPES[column.kind] for column in schema.columns}
+    types = {column.name: table_definitions.KEY_TYPES[column.kind] for column in schema.columns}
     request: dict[str, Any] = {
         "TableName": name,
-        "KeySchema": descriptions.key_elements(descriptions.shown_index_keys(schema)),
+        "KeySchema": table_definitions.key_elements(table_definitions.shown_index_keys(schema)),
         "BillingMode": "PAY_PER_REQUEST",
     }
     for index in definition.indexes:
@@ -100,7 +100,9 @@ def creation_of(name: str, definition: Definition) -> tuple[dict[str, Any], list
         if problem:
             notes.append(f"index {index.name}: {problem}")
             continue
-        types |= {column.name: descriptions.KEY_TYPES[column.kind] for column in index.key_schema.columns}
+        types |= {
+            column.name: table_definitions.KEY_TYPES[column.kind] for column in index.key_schema.columns
+        }
         member = "LocalSecondaryIndexes" if index.local else "GlobalSecondaryIndexes"
         request.setdefault(member, []).append(_index_wire(index))
     request["AttributeDefinitions"] = [
@@ -130,14 +132,14 @@ def _problem_of(index: NewIndex, schema: KeySchema, types: Mapping[str, str]) ->
             "a local index needs a table with a sort key, the table's partition key and a sort key of its own"
         )
     for column in keys.columns:
-        kind = descriptions.KEY_TYPES.get(column.kind)
+        kind = table_definitions.KEY_TYPES.get(column.kind)
         if kind is None or types.get(column.name, kind) != kind:
             return f"{column.name} has a type that is not allowed for this key"
     return ""
 
 
 def _index_wire(index: NewIndex) -> dict[str, Any]:
-    definition = descriptions.index_definition(index)
+    definition = table_definitions.index_definition(index)
     if index.projection is IndexProjection.INCLUDE and not index.included:
         definition["Projection"] = {"ProjectionType": "KEYS_ONLY"}
     return definition

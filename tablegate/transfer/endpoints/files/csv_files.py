@@ -41,7 +41,7 @@ from tablegate.adapters.azuretable.values.values import (
 )
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
-from tablegate.adapters.dynamodb.export_files.lines import LineFormat, read_item, shown_names
+from tablegate.adapters.dynamodb.export_files.line_formats import LineFormat, read_item, shown_names
 from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.csv_cells import cell_of, text_of_cell
 from tablegate.gateway.model.values.keys import KeySchema

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import orjson
 
 from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
-from tablegate.adapters.dynamodb.export_files.lines import is_ion, shown_names
+from tablegate.adapters.dynamodb.export_files.line_formats import is_ion, shown_names
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.row_lines import LINE_BYTES, json_object
 from tablegate.gateway.model.values.rows import Row

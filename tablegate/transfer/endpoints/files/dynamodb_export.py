@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tablegate.adapters.dynamodb.export_files import manifests
 from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
-from tablegate.adapters.dynamodb.export_files.lines import line_of, read_change, read_item
+from tablegate.adapters.dynamodb.export_files.line_formats import line_of, read_change, read_item
 from tablegate.adapters.dynamodb.export_files.manifests import DataFileWriter
 from tablegate.adapters.dynamodb.values.values import render_row
 from tablegate.gateway.model.values.keys import LOWEST, KeySchema, Position

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from tablegate.adapters.dynamodb.export_files import ion
+from tablegate.adapters.dynamodb.export_files import line_formats
 from tablegate.adapters.dynamodb.export_files.compression import Compression, UnreadableFile, compressed
-from tablegate.adapters.dynamodb.export_files.lines import (
+from tablegate.adapters.dynamodb.export_files.line_formats import (
     LineFormat,
     form_of,
     is_ion,
@@ -372,7 +372,7 @@ class DynamoDBLines(DocumentFiles):
 def require_ion_reader() -> None:
     """Raise MissingSoftware if Ion could be written, but not read back."""
     try:
-        ion.reader()
+        line_formats.ion_reader()
     except NotInstalled:
         raise MissingSoftware("Ion needs amazon-ion. Install it with: pip install 'tablegate[ion]'") from None
 

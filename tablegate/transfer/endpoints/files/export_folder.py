@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from tablegate.adapters.dynamodb.export_files import manifests
 from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile, compression_of, reading
-from tablegate.adapters.dynamodb.export_files.lines import LineFormat, form_of
+from tablegate.adapters.dynamodb.export_files.line_formats import LineFormat, form_of
 from tablegate.transfer.endpoints.files.file_endpoint import LineReader
 from tablegate.transfer.errors import BadFile, TableAbsent
 

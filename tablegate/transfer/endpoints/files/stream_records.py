@@ -24,7 +24,7 @@ from typing import Any
 import orjson
 
 from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
-from tablegate.adapters.dynamodb.export_files.lines import LineFormat, read_item
+from tablegate.adapters.dynamodb.export_files.line_formats import LineFormat, read_item
 from tablegate.adapters.dynamodb.values.values import ParsedItem
 from tablegate.gateway.model.values.keys import LOWEST, KeySchema, Position
 from tablegate.gateway.model.values.row_lines import position_of_members

@@ -12,8 +12,13 @@ from typing import Any
 import orjson
 
 from tablegate.adapters.dynamodb import capabilities  # noqa: F401 (registers the extensions of tables)
-from tablegate.adapters.dynamodb.tables import descriptions, table_extensions
-from tablegate.adapters.dynamodb.tables.indexes import KINDS, defined_types, key_schema, new_local
+from tablegate.adapters.dynamodb.tables import table_definitions, table_extensions
+from tablegate.adapters.dynamodb.tables.table_definitions import (
+    KINDS,
+    defined_types,
+    key_schema,
+    new_local_index,
+)
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.gateway.model.commands.table_commands import NewIndex
 from tablegate.gateway.model.tables.indexes import BaseIndex
@@ -33,11 +38,15 @@ def description_of(definition: Definition) -> bytes:
         "AttributeDefinitions": [
             {"AttributeName": name, "AttributeType": letter} for name, letter in types.items()
         ],
-        "KeySchema": descriptions.key_elements(descriptions.shown_index_keys(definition.key_schema)),
+        "KeySchema": table_definitions.key_elements(
+            table_definitions.shown_index_keys(definition.key_schema)
+        ),
     }
     for member, is_local in (("LocalSecondaryIndexes", True), ("GlobalSecondaryIndexes", False)):
         indexes = [
-            descriptions.index_definition(index) for index in definition.indexes if index.local == is_local
+            table_definitions.index_definition(index)
+            for index in definition.indexes
+            if index.local == is_local
         ]
         if indexes:
             table[member] = indexes
@@ -71,9 +80,9 @@ def read_description(path: Path, table_name: str = "") -> TableDescription:
 def parse_description(table: dict[str, Any]) -> TableDescription:
     """Return the description in a member `Table`. Raises KeyError, TypeError, AttributeError, ServiceError."""
     types = defined_types(table)
-    indexes = [new_local(index, types) for index in table.get("LocalSecondaryIndexes") or ()]
+    indexes = [new_local_index(index, types) for index in table.get("LocalSecondaryIndexes") or ()]
     for index in table.get("GlobalSecondaryIndexes") or ():
-        local = new_local(index, types)
+        local = new_local_index(index, types)
         indexes.append(NewIndex(local.name, local.key_schema, local.projection, local.included))
     schema = key_schema(table["KeySchema"], types)
     if not schema.partition:

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
-from tablegate.adapters.dynamodb.export_files.lines import LineFormat, read_item, shown_names
+from tablegate.adapters.dynamodb.export_files.line_formats import LineFormat, read_item, shown_names
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.row_lines import json_object, position_of_members

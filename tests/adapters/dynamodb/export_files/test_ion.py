@@ -15,8 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
-from tablegate.adapters.dynamodb.export_files.ion import parse, reader, text_of
-from tablegate.adapters.dynamodb.export_files.lines import LineFormat, form_of, item_line, line_of, read_item
+from tablegate.adapters.dynamodb.export_files.line_formats import (
+    LineFormat,
+    form_of,
+    ion_reader,
+    ion_text,
+    item_line,
+    line_of,
+    parse_ion,
+    read_item,
+)
 from tablegate.gateway.model.errors import NotInstalled
 from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.values import Value
@@ -153,7 +161,7 @@ def _canonical(value: Value) -> Any:
 )  # fmt: skip
 def test_spellings_of_the_specification(text, wire):
     """https://amazon-ion.github.io/ion-docs/docs/spec.html"""
-    assert parse(text) == wire
+    assert parse_ion(text) == wire
 
 
 @each_row(
@@ -168,22 +176,22 @@ def test_spellings_of_the_specification(text, wire):
 )  # fmt: skip
 def test_what_stands_for_no_item_is_refused(text):
     with pytest.raises(UnreadableFile):
-        parse(text)
+        parse_ion(text)
 
 
 @given(st.text(alphabet="{}[]:,'\"\\$_abn0129.-+de /*\n", max_size=40))
 def test_any_text_is_read_or_refused(text):
     try:
-        found = parse(text)
+        found = parse_ion(text)
     except UnreadableFile:
         return
-    assert parse(text_of(found)) is not None
+    assert parse_ion(ion_text(found)) is not None
 
 
 def test_names_that_are_words_of_ion_are_quoted():
-    written = text_of({name: {"N": "1"} for name in ("null", "true", "nan", "a", "a-b", "", "1", "'")})
+    written = ion_text({name: {"N": "1"} for name in ("null", "true", "nan", "a", "a-b", "", "1", "'")})
     assert written == r"{'null':1.,'true':1.,'nan':1.,a:1.,'a-b':1.,'':1.,'1':1.,'\'':1.}"
-    assert set(parse(written)) == {"null", "true", "nan", "a", "a-b", "", "1", "'"}
+    assert set(parse_ion(written)) == {"null", "true", "nan", "a", "a-b", "", "1", "'"}
 
 
 @pytest.fixture
@@ -194,10 +202,10 @@ def without_library(monkeypatch):
 
 def test_lines_are_refused_without_the_library(without_library):
     with pytest.raises(UnreadableFile, match=r"pip install 'tablegate\[ion\]'"):
-        parse("{}")
+        parse_ion("{}")
     with pytest.raises(NotInstalled):
-        reader()
+        ion_reader()
 
 
 def test_exports_need_no_library(without_library):
-    assert text_of({"a": {"NS": ["1", "2.5"]}}) == "{a:$dynamodb_NS::[1.,2.5]}"
+    assert ion_text({"a": {"NS": ["1", "2.5"]}}) == "{a:$dynamodb_NS::[1.,2.5]}"

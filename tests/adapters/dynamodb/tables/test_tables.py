@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tablegate.adapters.dynamodb.tables.descriptions import describe
+from tablegate.adapters.dynamodb.tables.table_definitions import describe
 from tablegate.adapters.dynamodb.wire.arns import key_arn
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.model.commands.table_commands import CreateTable, NewIndex

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablegate.adapters.dynamodb.features.partiql.statement_values import check_parameters
+from tablegate.adapters.dynamodb.features.partiql.statement_syntax import check_parameters
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS
 from tablegate.adapters.dynamodb.validation import fast_validator, shapes
 from tablegate.adapters.dynamodb.values.values import ParsedItem

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from tablegate.adapters.azuretable.values.keys import OWN_SCHEMA
 from tablegate.adapters.azuretable.values.values import SPELLINGS
-from tablegate.adapters.dynamodb.export_files.ion import text_of
+from tablegate.adapters.dynamodb.export_files.line_formats import ion_text
 from tablegate.adapters.tablestore.values.views import WIRE_KINDS
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Row
@@ -120,7 +120,7 @@ FORMS: dict[str, Writer] = {
     "a batch for the table items": lambda items: whole(
         json.dumps({"items": [{"PutRequest": {"Item": item}} for item in items]}, indent=1)
     ),
-    "Ion": lambda items: [f"$ion_1_0 {{Item:{text_of(item)}}}\n" for item in items],
+    "Ion": lambda items: [f"$ion_1_0 {{Item:{ion_text(item)}}}\n" for item in items],
 }
 ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "latin-1", "cp037")
 READ_ENCODINGS = ("utf-8", "utf-8-sig", "utf-16")

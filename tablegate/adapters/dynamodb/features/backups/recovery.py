@@ -21,8 +21,8 @@ from typing import Any
 from tablegate.adapters.dynamodb import DIALECT
 from tablegate.adapters.dynamodb.call import Answer, CallContext, check_place
 from tablegate.adapters.dynamodb.tables import billing, table_settings
-from tablegate.adapters.dynamodb.tables.descriptions import describe, index_definition
 from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, PROVISIONED, TableProperties, seconds
+from tablegate.adapters.dynamodb.tables.table_definitions import describe, index_definition
 from tablegate.adapters.dynamodb.tables.table_extensions import EXTENSIONS
 from tablegate.adapters.dynamodb.tables.tables import find_table
 from tablegate.adapters.dynamodb.validation.table_rules import refuse_missing_capabilities

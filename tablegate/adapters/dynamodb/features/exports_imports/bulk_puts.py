@@ -15,8 +15,8 @@ from time import monotonic
 from typing import Any
 
 from tablegate.adapters.dynamodb.call import Answer, CallContext
-from tablegate.adapters.dynamodb.capacity.capacity import write_units
-from tablegate.adapters.dynamodb.export_files import ion
+from tablegate.adapters.dynamodb.capacity import write_units
+from tablegate.adapters.dynamodb.export_files import line_formats
 from tablegate.adapters.dynamodb.export_files.compression import Compression
 from tablegate.adapters.dynamodb.export_files.records import ImportFormat
 from tablegate.adapters.dynamodb.expressions.request_clauses import WriteClauses
@@ -25,9 +25,9 @@ from tablegate.adapters.dynamodb.features.exports_imports.imports import checked
 from tablegate.adapters.dynamodb.features.exports_imports.job_documents import CANCELLED, COMPLETED, FAILED
 from tablegate.adapters.dynamodb.features.exports_imports.object_stores import ObjectStoreRejection
 from tablegate.adapters.dynamodb.operations.items import put_write
-from tablegate.adapters.dynamodb.tables.descriptions import table_id
+from tablegate.adapters.dynamodb.tables.table_definitions import table_id
 from tablegate.adapters.dynamodb.tables.tables import find_table
-from tablegate.adapters.dynamodb.values.composites import render
+from tablegate.adapters.dynamodb.values.keys import render_shown
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.features.jobs.job_commands import AdvanceJob, CancelJob, Job, StartJob
@@ -56,7 +56,7 @@ async def start_bulk_put_items(call: CallContext) -> Answer:
     if "S3SseKmsKeyId" in report and report.get("S3SseAlgorithm") != "KMS":
         raise validation(f"{messages.INVALID_REQUEST}KMS Key Id is not supported for this encryption type")
     if arguments["InputS3Configuration"]["InputFormat"] == "ION":
-        ion.reader()
+        line_formats.ion_reader()
     table = await find_table(call)
     state = table.state_at(call.gateway.now_ms())
     if state not in (State.ACTIVE, State.UPDATING):
@@ -340,7 +340,7 @@ class _PutBatch:
             if isinstance(answer, (errors.Busy, errors.PartitionLocked)):
                 raise errors.Busy("rows are locked")
             if isinstance(answer, errors.ConditionFailed):
-                existing = None if answer.row is None else render(self._table.key_schema, answer.row)
+                existing = None if answer.row is None else render_shown(self._table.key_schema, answer.row)
                 lines.append(
                     [bulk_put_report.CONDITION, bulk_put_report.line_of(self._job, located, answer, existing)]
                 )

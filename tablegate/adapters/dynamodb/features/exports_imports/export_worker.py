@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 import orjson
 
 from tablegate.adapters.dynamodb.export_files import manifests
-from tablegate.adapters.dynamodb.export_files.lines import change_line, item_line
+from tablegate.adapters.dynamodb.export_files.line_formats import change_line, item_line
 from tablegate.adapters.dynamodb.export_files.manifests import DataFileWriter
 from tablegate.adapters.dynamodb.features.exports_imports import object_worker
 from tablegate.adapters.dynamodb.features.exports_imports.exports import (
@@ -34,7 +34,7 @@ from tablegate.adapters.dynamodb.features.exports_imports.object_stores import (
     NewObject,
     ObjectStoreRejection,
 )
-from tablegate.adapters.dynamodb.values.composites import render, shown_key
+from tablegate.adapters.dynamodb.values.keys import render_shown, shown_key
 from tablegate.adapters.dynamodb.values.values import render_values, view
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.features.jobs.job_commands import AdvanceJob, Job
@@ -75,7 +75,7 @@ def lines_of_rows(
 
 def _image(table: Table, row: Row, selection: ExportSelection) -> bytes:
     clauses = selection.clauses
-    return render(table.key_schema, row) if clauses is None else clauses.cut(table, row)
+    return render_shown(table.key_schema, row) if clauses is None else clauses.cut(table, row)
 
 
 def line_of_change(

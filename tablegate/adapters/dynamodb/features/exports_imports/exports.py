@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from tablegate.adapters.dynamodb.call import Answer, CallContext
 from tablegate.adapters.dynamodb.expressions.request_clauses import ReadClauses
 from tablegate.adapters.dynamodb.features.exports_imports import job_documents
-from tablegate.adapters.dynamodb.tables.descriptions import table_id
 from tablegate.adapters.dynamodb.tables.properties import seconds
-from tablegate.adapters.dynamodb.values.composites import shown_schema
+from tablegate.adapters.dynamodb.tables.table_definitions import table_id
+from tablegate.adapters.dynamodb.values.keys import shown_schema
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.dialects.coroutines import all_of

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 from tablegate.adapters.dynamodb.call import Answer, CallContext
-from tablegate.adapters.dynamodb.export_files import ion
+from tablegate.adapters.dynamodb.export_files import line_formats
 from tablegate.adapters.dynamodb.export_files.compression import Compression
 from tablegate.adapters.dynamodb.export_files.records import ImportFormat
 from tablegate.adapters.dynamodb.features.exports_imports import job_documents, object_worker
@@ -34,7 +34,7 @@ from tablegate.adapters.dynamodb.features.exports_imports.object_worker import (
     run_command,
 )
 from tablegate.adapters.dynamodb.operations.items import put_write
-from tablegate.adapters.dynamodb.tables.descriptions import table_id_of
+from tablegate.adapters.dynamodb.tables.table_definitions import table_id_of
 from tablegate.adapters.dynamodb.tables.tables import new_table
 from tablegate.adapters.dynamodb.values.values import ParsedItem, is_too_large, item_of
 from tablegate.adapters.dynamodb.wire import limits, messages
@@ -59,7 +59,7 @@ async def import_table(call: CallContext) -> Answer:
     name = parameters["TableName"]
     new_table(call._replace(input=dict(parameters)))
     if arguments["InputFormat"] == "ION":
-        ion.reader()
+        line_formats.ion_reader()
     # A token covers the name of the table only. Other changes to a request with the same token are not detected.
     token = job_documents.token_of(call, job_documents.IMPORT, name)
     [existing] = await all_of([FindTable(call.caller.namespace, name)])

@@ -13,14 +13,14 @@ from typing import Any
 from uuid import uuid4
 
 from tablegate.adapters.dynamodb.call import Answer, CallContext, own_name
-from tablegate.adapters.dynamodb.features.global_tables.auto_scaling_settings import (
+from tablegate.adapters.dynamodb.features.global_tables.replica_settings import (
     READ,
     WRITE,
-    describe_settings,
+    auto_scaling_of,
+    describe_auto_scaling,
+    replica_status,
     role_of,
-    settings_of,
 )
-from tablegate.adapters.dynamodb.features.global_tables.replica_settings import replica_status
 from tablegate.adapters.dynamodb.features.global_tables.replicas import change_all_regions
 from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, TableProperties
 from tablegate.adapters.dynamodb.wire.arns import bare_name
@@ -55,7 +55,7 @@ async def update_replica_auto_scaling(call: CallContext) -> Answer:
         if update.get("AutoScalingDisabled"):
             scaling[place] = {}
         else:
-            scaling[place] = settings_of(call, table.name, place, kind, update)
+            scaling[place] = auto_scaling_of(call, table.name, place, kind, update)
     answer = _description(call, table)
     await change_all_regions(
         call, lambda _, properties_of_region: replace(properties_of_region, auto_scaling=scaling)
@@ -210,10 +210,12 @@ def _description(call: CallContext, table: Table) -> dict[str, Any]:
             for index in table.indexes
             if not index.local and index.is_active(now_ms)
         ]
-        replica["ReplicaProvisionedReadCapacityAutoScalingSettings"] = describe_settings(
+        replica["ReplicaProvisionedReadCapacityAutoScalingSettings"] = describe_auto_scaling(
             properties, f"{region}/read"
         )
-        replica["ReplicaProvisionedWriteCapacityAutoScalingSettings"] = describe_settings(properties, "write")
+        replica["ReplicaProvisionedWriteCapacityAutoScalingSettings"] = describe_auto_scaling(
+            properties, "write"
+        )
         replica["ReplicaStatus"] = states[region]
         replicas.append(replica)
     return {
@@ -230,6 +232,6 @@ def _index(properties: TableProperties, region: str, index: Index) -> dict[str, 
     return {
         "IndexName": index.name,
         "IndexStatus": "ACTIVE",
-        "ProvisionedReadCapacityAutoScalingSettings": describe_settings(properties, read),
-        "ProvisionedWriteCapacityAutoScalingSettings": describe_settings(properties, write),
+        "ProvisionedReadCapacityAutoScalingSettings": describe_auto_scaling(properties, read),
+        "ProvisionedWriteCapacityAutoScalingSettings": describe_auto_scaling(properties, write),
     }

@@ -1,7 +1,11 @@
-"""What global tables add to tables: settings of single replicas (read throughput, class and key), and their descriptions.
+"""What global tables add to tables: settings of single replicas and of auto scaling, and their descriptions.
 
-A region without settings inherits those of the group. Descriptions show a setting of a replica if it differs from the
-region of the request (ack-api-quirks, live service, October 2026: findings 250, 252, 321, 422).
+Settings of a replica are its read throughput, class and key. A region without settings inherits those of the group.
+Descriptions show a setting of a replica if it differs from the region of the request (ack-api-quirks, live service,
+October 2026: findings 250, 252, 321, 422).
+
+Keys of auto scaling settings are "write", "write/INDEX", "REGION/read" and "REGION/read/INDEX". Empty settings mean that
+scaling was disabled. Sources: replica_auto_scaling.py.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from tablegate.adapters.dynamodb.tables.descriptions import warm_throughput
+from tablegate.adapters.dynamodb.call import CallContext
 from tablegate.adapters.dynamodb.tables.properties import (
     DEFAULT_REPLICATION_MODE,
     ON_DEMAND,
@@ -18,7 +22,9 @@ from tablegate.adapters.dynamodb.tables.properties import (
     TableProperties,
     seconds,
 )
+from tablegate.adapters.dynamodb.tables.table_definitions import warm_throughput
 from tablegate.adapters.dynamodb.tables.table_extensions import TableExtension
+from tablegate.adapters.dynamodb.wire.arns import bare_name
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.model.commands.table_commands import TableStatistics
@@ -217,3 +223,79 @@ EXTENSION = TableExtension(
     index_properties=_of_index,
     describe=_describe,
 )
+
+
+READ, WRITE = "Read", "Write"
+_SCALING_OFF = {"AutoScalingDisabled": True, "ScalingPolicies": list[Any]()}
+_SCALING_ROLE = (
+    "arn:aws:iam::{}:role/aws-service-role/dynamodb.application-autoscaling.amazonaws.com/"
+    "AWSServiceRoleForApplicationAutoScaling_DynamoDBTable"
+)
+_SCALING_OF_NEW_INDEX = {
+    "MinimumUnits": 1,
+    "MaximumUnits": 10,
+    "ScalingPolicyUpdate": {"TargetTrackingScalingPolicyConfiguration": {"TargetValue": 70.0}},
+}
+"""The default write settings of an index that is added to a provisioned global table."""
+
+
+def role_of(call: CallContext) -> str:
+    """Return the service-linked role, the only role that auto scaling of tables can have."""
+    return _SCALING_ROLE.format(call.caller.account)
+
+
+def check_new_indexes(table: Table, arguments: Wire) -> None:
+    """Check that UpdateTable may add indexes to a provisioned global table.
+
+    It may not while auto scaling of writes is disabled for an index. Raises ServiceError.
+    """
+    properties = TableProperties.of(table)
+    off = [index for index in table.indexes if properties.auto_scaling.get(f"write/{index.name}") == {}]
+    if added_indexes(arguments) and off and properties.billing != ON_DEMAND:
+        raise validation("GSI write capacity should either be Pay-Per-Request or AutoScaled.")
+
+
+def with_new_indexes(call: CallContext, arguments: Wire, properties: TableProperties) -> TableProperties:
+    """Return the properties of a global table after an UpdateTable that adds indexes."""
+    if properties.billing == ON_DEMAND:
+        return properties
+    table = bare_name(arguments["TableName"])
+    places = [f"write/{name}" for name in added_indexes(arguments)]
+    settings = {place: auto_scaling_of(call, table, place, WRITE, _SCALING_OF_NEW_INDEX) for place in places}
+    return replace(properties, auto_scaling={**properties.auto_scaling, **settings})
+
+
+def added_indexes(arguments: Wire) -> list[str]:
+    """Return the names of the indexes that an UpdateTable adds."""
+    updates = arguments.get("GlobalSecondaryIndexUpdates", ())
+    return [update["Create"]["IndexName"] for update in updates if "Create" in update]
+
+
+def auto_scaling_of(call: CallContext, table: str, place: str, kind: str, update: Wire) -> dict[str, Any]:
+    """Return the settings that an update demands, with the defaults of the service. `place`: their key."""
+    policy = update["ScalingPolicyUpdate"]
+    tracking = policy["TargetTrackingScalingPolicyConfiguration"]
+    index = place.partition(f"{kind.lower()}/")[2]
+    resource = f"table/{table}" + (f"/index/{index}" if index else "")
+    return {
+        "MinimumUnits": update["MinimumUnits"],
+        "MaximumUnits": update["MaximumUnits"],
+        "AutoScalingRoleArn": update.get("AutoScalingRoleArn", role_of(call)),
+        "ScalingPolicies": [
+            {
+                "PolicyName": policy.get("PolicyName", f"DynamoDB{kind}CapacityUtilization:{resource}"),
+                "TargetTrackingScalingPolicyConfiguration": {
+                    **tracking,
+                    "TargetValue": float(tracking["TargetValue"]),
+                },
+            }
+        ],
+    }
+
+
+def describe_auto_scaling(properties: TableProperties, place: str) -> Wire:
+    """Return settings as descriptions show them. If the table became on-demand, they stay but are shown as disabled."""
+    settings = properties.auto_scaling.get(place)
+    if not settings:
+        return _SCALING_OFF
+    return {**settings, "AutoScalingDisabled": True} if properties.billing == ON_DEMAND else settings

@@ -15,15 +15,11 @@ from typing import Any
 
 from tablegate.adapters.dynamodb import DIALECT
 from tablegate.adapters.dynamodb.call import Answer, CallContext, own_name
-from tablegate.adapters.dynamodb.features.global_tables import (
-    auto_scaling_settings,
-    replica_rules,
-    replica_settings,
-)
+from tablegate.adapters.dynamodb.features.global_tables import replica_rules, replica_settings
 from tablegate.adapters.dynamodb.features.global_tables.replica_rules import STRONG, in_region
 from tablegate.adapters.dynamodb.tables import running_changes, table_settings, tables, time_to_live
-from tablegate.adapters.dynamodb.tables.descriptions import describe
 from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, TableProperties
+from tablegate.adapters.dynamodb.tables.table_definitions import describe
 from tablegate.adapters.dynamodb.tables.tables import find_table, in_state
 from tablegate.adapters.dynamodb.wire import messages
 from tablegate.adapters.dynamodb.wire.arns import key_arn
@@ -71,7 +67,7 @@ async def update_table(call: CallContext) -> Answer:
     [table] = await all_of([FindTable(call.caller.namespace, own_name(call, arguments["TableName"]))])
     if not isinstance(table, Table) or table.rules.replication is None:
         return await tables.update_table(call)
-    auto_scaling_settings.check_new_indexes(table, arguments)
+    replica_settings.check_new_indexes(table, arguments)
     is_coming = bool(replica_rules.incomplete_regions(table, call.gateway.now_ms()))
     # Switching off the stream has another error text.
     if is_coming and arguments.get("StreamSpecification", {}).get("StreamEnabled") is not False:
@@ -96,7 +92,7 @@ async def update_table(call: CallContext) -> Answer:
     settings = _shared_settings(call, alterations)
 
     def change(properties: TableProperties) -> TableProperties:
-        return auto_scaling_settings.with_new_indexes(call, arguments, _with_settings(settings, properties))
+        return replica_settings.with_new_indexes(call, arguments, _with_settings(settings, properties))
 
     commands = tuple(_with_change(alteration, change) for alteration in alterations.values())
     altered, *_ = await tables.unless_changing(call, table, AlterTables(commands))

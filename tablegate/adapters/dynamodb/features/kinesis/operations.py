@@ -23,8 +23,8 @@ from tablegate.adapters.dynamodb.features.kinesis.stored_destinations import (
     find_destination,
 )
 from tablegate.adapters.dynamodb.operation import Operation, by_name
-from tablegate.adapters.dynamodb.tables.descriptions import table_id
 from tablegate.adapters.dynamodb.tables.properties import TableProperties
+from tablegate.adapters.dynamodb.tables.table_definitions import table_id
 from tablegate.adapters.dynamodb.tables.tables import find_table
 from tablegate.adapters.dynamodb.validation.shapes import (
     TABLE_NAME,

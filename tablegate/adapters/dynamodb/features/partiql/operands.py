@@ -21,8 +21,7 @@ from tablegate.adapters.dynamodb.expressions.syntax import (
     OrNode,
     PathNode,
 )
-from tablegate.adapters.dynamodb.features.partiql.statement_syntax import not_well_formed
-from tablegate.adapters.dynamodb.features.partiql.statement_values import Literal, constant
+from tablegate.adapters.dynamodb.features.partiql.statement_syntax import Literal, constant, not_well_formed
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.messages import expression_text

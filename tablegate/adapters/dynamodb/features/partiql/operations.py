@@ -1,8 +1,15 @@
-"""The operations on PartiQL statements, with their inputs as data."""
+"""The operations on PartiQL statements, with their inputs as data, and pages of a SELECT for the console.
+
+The console's pages are evaluated and authorized as ExecuteStatement.
+"""
 
 from __future__ import annotations
 
-from tablegate.adapters.dynamodb.features.partiql import statements
+import orjson
+
+from tablegate.adapters.dynamodb.call import CallContext
+from tablegate.adapters.dynamodb.features.partiql import parsing, statements
+from tablegate.adapters.dynamodb.features.partiql.statement_syntax import Select
 from tablegate.adapters.dynamodb.operation import Operation, by_name
 from tablegate.adapters.dynamodb.validation.shapes import (
     CAPACITY,
@@ -18,7 +25,15 @@ from tablegate.adapters.dynamodb.validation.shapes import (
     requests_of,
 )
 from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
+from tablegate.adapters.dynamodb.wire.signature_claims import Caller
+from tablegate.gateway.dialects.dialect import Gateway
+from tablegate.gateway.model.authorization.authorizations import Authorization
 from tablegate.gateway.model.authorization.permissions import Channel, Permission, Purpose
+from tablegate.gateway.model.commands.row_search import StatementPage
+from tablegate.gateway.model.errors import BadKey, IndexMissing, InvalidInput
+from tablegate.gateway.model.values.bodies import untagged_all
 
 # Inputs
 
@@ -72,3 +87,35 @@ OPERATIONS = by_name(
         Purpose(_PERMISSIONS, Channel.STATEMENT_TRANSACTION), long_from_bytes=_LONG_TRANSACTION, billed_bytes=None,
     ),
 )  # fmt: skip
+
+
+_PAGE_OPERATION = "ExecuteStatement"
+_PAGE_LIMIT = 200
+_LONGEST_STATEMENT = 8192  # characters (docs/protocols/dynamodb.md: the length of a statement)
+
+
+async def run_statement(
+    gateway: Gateway, namespace: str, authorization: Authorization | None, statement: str, token: str
+) -> StatementPage:
+    """Return a page of a SELECT. Raises ValueError for a statement that is refused."""
+    if authorization is not None:
+        authorization.purpose = OPERATIONS[_PAGE_OPERATION].purpose
+    given = {"Statement": statement, "Limit": _PAGE_LIMIT, **({"NextToken": token} if token else {})}
+    call = CallContext(
+        _PAGE_OPERATION, given, Caller("", "", "", namespace), gateway, authorization=authorization
+    )
+    try:
+        if not 0 < len(statement) <= _LONGEST_STATEMENT:
+            raise ValueError(f"a statement has 1 to {_LONGEST_STATEMENT:,} characters")
+        select = parsing.parsed(statement).statement
+        if not isinstance(select, Select):
+            raise ValueError("only SELECT statements run here")
+        answer = await statements.execute_statement(call)
+    except ServiceError as refusal:
+        raise ValueError(refusal.message) from None
+    except (BadKey, InvalidInput, IndexMissing) as error:
+        raise ValueError(service_error_of(error, _PAGE_OPERATION).message) from None
+    assert isinstance(answer, bytes)
+    found = orjson.loads(answer)
+    items = [untagged_all(item) for item in found["Items"]]
+    return StatementPage(select.source[0], items, found.get("NextToken", ""))

@@ -18,9 +18,9 @@ from lark.exceptions import UnexpectedInput, UnexpectedToken, VisitError
 from tablegate.adapters.dynamodb.features.partiql.statement_syntax import (
     Parsed,
     error_of_token,
+    name_of_parameter,
     not_well_formed,
 )
-from tablegate.adapters.dynamodb.features.partiql.statement_values import name_of_parameter
 from tablegate.adapters.dynamodb.features.partiql.tree_builder import StatementBuilder
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation

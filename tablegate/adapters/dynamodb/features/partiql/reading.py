@@ -13,18 +13,17 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from tablegate.adapters.dynamodb import capacity
 from tablegate.adapters.dynamodb.call import CallContext
-from tablegate.adapters.dynamodb.capacity import capacity
-from tablegate.adapters.dynamodb.capacity.capacity import READ, TableConsumption
+from tablegate.adapters.dynamodb.capacity import READ, TableConsumption
 from tablegate.adapters.dynamodb.expressions import key_conditions
 from tablegate.adapters.dynamodb.expressions.projections import filter_beyond
 from tablegate.adapters.dynamodb.expressions.syntax import PathNode
 from tablegate.adapters.dynamodb.features.partiql import statement_keys
 from tablegate.adapters.dynamodb.features.partiql.prepared_statements import find_source
-from tablegate.adapters.dynamodb.features.partiql.statement_syntax import Select, shown_name
-from tablegate.adapters.dynamodb.features.partiql.statement_values import Arguments
+from tablegate.adapters.dynamodb.features.partiql.statement_syntax import Arguments, Select, shown_name
 from tablegate.adapters.dynamodb.operations.queries import StartKey, last_key
-from tablegate.adapters.dynamodb.values import composites
+from tablegate.adapters.dynamodb.values import keys
 from tablegate.adapters.dynamodb.values.values import render_values, view
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
@@ -111,8 +110,8 @@ def shown_by(statement: Select) -> VisibleNames | None:
 def render_selected(table: Table, paths: tuple[PathNode, ...] | None, row: Row) -> bytes:
     """Return the selected attributes of a row as JSON."""
     if paths is None:
-        return composites.render(table.key_schema, row)
-    values = composites.visible_attributes(table.key_schema, row)
+        return keys.render_shown(table.key_schema, row)
+    values = keys.visible_attributes(table.key_schema, row)
     selected = {shown_name(path.steps): value_at(values, path.steps) for path in paths}
     return orjson.dumps(render_values({name: value for name, value in selected.items() if value is not None}))
 
@@ -120,7 +119,7 @@ def render_selected(table: Table, paths: tuple[PathNode, ...] | None, row: Row) 
 def render_all_selected(table: Table, paths: tuple[PathNode, ...] | None, rows: Sequence[Row]) -> bytes:
     """Return the selected attributes of rows as a JSON array."""
     if paths is None:
-        return composites.render_page(table.key_schema, rows)
+        return keys.render_page(table.key_schema, rows)
     return b"[" + b",".join([render_selected(table, paths, row) for row in rows]) + b"]"
 
 
@@ -134,7 +133,7 @@ async def select(call: CallContext, statement: Select, arguments: Arguments) -> 
     table = await find_source(call, statement)
     index = _queried_index(call, table, statement)
     whole_rows = _needs_whole_rows(statement, table, index)
-    schema = composites.shown_schema(table.key_schema) if index is None else index.key_schema
+    schema = keys.shown_schema(table.key_schema) if index is None else index.key_schema
     key_branches = None
     if statement.where is not None:
         key_branches = statement_keys.branches(statement.where, schema, arguments)
@@ -185,7 +184,7 @@ def _needs_whole_rows(statement: Select, table: Table, index: Index | None) -> b
     """True if items must be fetched from the table, because a local index does not project all selected attributes."""
     if index is None or index.projected_names is None or statement.paths is None:
         return False
-    projected_names = {*index.projected_names, *composites.shown_schema(table.key_schema).names}
+    projected_names = {*index.projected_names, *keys.shown_schema(table.key_schema).names}
     missing_names = list(
         dict.fromkeys(str(path.steps[0]) for path in statement.paths if path.steps[0] not in projected_names)
     )

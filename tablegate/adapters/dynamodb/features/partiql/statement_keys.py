@@ -31,7 +31,7 @@ from tablegate.adapters.dynamodb.expressions.syntax import (
     PathNode,
     ValueNode,
 )
-from tablegate.adapters.dynamodb.features.partiql.statement_values import Arguments
+from tablegate.adapters.dynamodb.features.partiql.statement_syntax import Arguments
 from tablegate.adapters.dynamodb.values.values import as_kind
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import orjson
 
+from tablegate.adapters.dynamodb import capacity
 from tablegate.adapters.dynamodb.call import Answer, CallContext
-from tablegate.adapters.dynamodb.capacity import capacity
 from tablegate.adapters.dynamodb.features.partiql import parsing, prepared_statements
 from tablegate.adapters.dynamodb.features.partiql.prepared_statements import (
     LONG_STATEMENT,
@@ -20,13 +20,17 @@ from tablegate.adapters.dynamodb.features.partiql.prepared_statements import (
     find_source,
     member_error,
     member_write,
+    payload_bytes,
     read_position,
+    refusal_of,
     refuse_mixture,
     with_arguments,
+    write_of,
 )
 from tablegate.adapters.dynamodb.features.partiql.reading import render_selected, select, shown_by
 from tablegate.adapters.dynamodb.features.partiql.statement_keys import KeyConditionError
 from tablegate.adapters.dynamodb.features.partiql.statement_syntax import (
+    Arguments,
     Delete,
     Exists,
     Insert,
@@ -34,9 +38,8 @@ from tablegate.adapters.dynamodb.features.partiql.statement_syntax import (
     Select,
     Statement,
     Update,
+    check_parameters,
 )
-from tablegate.adapters.dynamodb.features.partiql.statement_values import Arguments, check_parameters
-from tablegate.adapters.dynamodb.features.partiql.writing import payload_bytes, refusal_of, write_of
 from tablegate.adapters.dynamodb.operations.items import returned, run_write
 from tablegate.adapters.dynamodb.operations.transactions import REASON_RULES, read_together, write_together
 from tablegate.adapters.dynamodb.wire import limits, messages

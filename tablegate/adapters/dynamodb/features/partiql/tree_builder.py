@@ -33,18 +33,16 @@ from tablegate.adapters.dynamodb.features.partiql.statement_syntax import (
     Delete,
     Exists,
     Insert,
+    Literal,
     Select,
     Source,
     Update,
-    not_well_formed,
-    place_of,
-    shown_name,
-)
-from tablegate.adapters.dynamodb.features.partiql.statement_values import (
-    Literal,
     constant,
     name_of_parameter,
+    not_well_formed,
     number_text,
+    place_of,
+    shown_name,
 )
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import validation

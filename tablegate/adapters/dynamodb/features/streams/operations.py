@@ -20,7 +20,7 @@ import orjson
 
 from tablegate.adapters.dynamodb.call import Answer, CallContext, check_place, own_name
 from tablegate.adapters.dynamodb.operation import Operation, by_name
-from tablegate.adapters.dynamodb.tables.descriptions import key_elements, shown_table_keys
+from tablegate.adapters.dynamodb.tables.table_definitions import key_elements, shown_table_keys
 from tablegate.adapters.dynamodb.validation import resource_rules
 from tablegate.adapters.dynamodb.validation.shapes import (
     INTEGER_FROM_1,
@@ -32,7 +32,7 @@ from tablegate.adapters.dynamodb.validation.shapes import (
     one_of,
     requests_of,
 )
-from tablegate.adapters.dynamodb.values.composites import render, shown_key
+from tablegate.adapters.dynamodb.values.keys import render_shown, shown_key
 from tablegate.adapters.dynamodb.values.values import render_values, view
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.arns import stream_arn
@@ -63,7 +63,7 @@ def images(schema: KeySchema, change: Change, image_names: Container[str]) -> tu
     members: dict[str, Any] = {"Keys": render_values(keys)}
     for name, row in (("NewImage", change.new), ("OldImage", change.old)):
         if row is not None and name in image_names:
-            members[name] = orjson.Fragment(render(schema, row))
+            members[name] = orjson.Fragment(render_shown(schema, row))
             size += _billed_bytes(row.latest)  # the change log stores no sizes
     return members, size
 

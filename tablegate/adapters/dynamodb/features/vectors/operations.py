@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tablegate.adapters.dynamodb.call import Answer, CallContext, find_table
-from tablegate.adapters.dynamodb.capacity.capacity import Blocks, mode_of
+from tablegate.adapters.dynamodb.capacity import Blocks, mode_of
 from tablegate.adapters.dynamodb.expressions.conditions import ConditionReader
 from tablegate.adapters.dynamodb.expressions.projections import ProjectionPaths, parse_projection, project
 from tablegate.adapters.dynamodb.expressions.static_checks import Placeholders, condition_tree
@@ -40,7 +40,7 @@ from tablegate.adapters.dynamodb.validation.shapes import (
     Members,
     requests_of,
 )
-from tablegate.adapters.dynamodb.values.composites import shown_schema, visible_attributes
+from tablegate.adapters.dynamodb.values.keys import shown_schema, visible_attributes
 from tablegate.adapters.dynamodb.values.values import render_values
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import validation

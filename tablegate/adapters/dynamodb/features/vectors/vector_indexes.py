@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tablegate.adapters.dynamodb.capacity.capacity import is_same_in
+from tablegate.adapters.dynamodb.capacity import is_same_in
 from tablegate.adapters.dynamodb.features.vectors import vector_rules
-from tablegate.adapters.dynamodb.tables import descriptions, running_changes
-from tablegate.adapters.dynamodb.tables.indexes import KINDS, defined_types
+from tablegate.adapters.dynamodb.tables import running_changes, table_definitions
 from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND
+from tablegate.adapters.dynamodb.tables.table_definitions import KINDS, defined_types
 from tablegate.adapters.dynamodb.tables.table_extensions import TableExtension
-from tablegate.adapters.dynamodb.values.composites import composite_name
+from tablegate.adapters.dynamodb.values.keys import composite_name
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.arns import index_arn
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
@@ -58,7 +58,7 @@ def new(definition: Wire, types: Mapping[str, str]) -> VectorIndex:
         definition["VectorAttribute"]["AttributeName"],
         definition["Dimensions"],
         Metric[definition["DistanceFunction"]],
-        descriptions.PROJECTIONS[projection["ProjectionType"]],
+        table_definitions.PROJECTIONS[projection["ProjectionType"]],
         tuple(projection.get("NonKeyAttributes", ())),
         next(iter(columns["HASH"]), None),
         tuple(columns["INLINE_FILTER"]),
@@ -133,9 +133,9 @@ def _check_new(table: Table, create: Wire, types: Mapping[str, str], now_ms: int
 
 def _refuse_redefinition(table: Table, create: Wire, types: Mapping[str, str]) -> None:
     """Check that a key attribute keeps its type, as writes could not obey two types. Raises ServiceError."""
-    keys_by_name = {key.name: key for key in descriptions.shown_table_keys(table.key_schema)}
+    keys_by_name = {key.name: key for key in table_definitions.shown_table_keys(table.key_schema)}
     for index in table.indexes:
-        keys_by_name |= {key.name: key for key in descriptions.shown_index_keys(index.key_schema)}
+        keys_by_name |= {key.name: key for key in table_definitions.shown_index_keys(index.key_schema)}
     vector = create["VectorAttribute"]["AttributeName"]
     columns = {column.name: column for index in vector_indexes(table) for column in index.columns}
     if vector in keys_by_name:
@@ -149,7 +149,7 @@ def _refuse_redefinition(table: Table, create: Wire, types: Mapping[str, str]) -
         old = (
             key.type
             if key is not None
-            else descriptions.KEY_TYPES[column.kind]
+            else table_definitions.KEY_TYPES[column.kind]
             if column is not None
             else types[name]
         )
@@ -234,8 +234,10 @@ def add_definitions(description: dict[str, Any], indexes: Iterable[BaseIndex]) -
     found = [index for index in indexes if isinstance(index, VectorIndex)]
     if not found:
         return
-    types = {column.name: descriptions.KEY_TYPES[column.kind] for index in found for column in index.columns}
-    description["AttributeDefinitions"] = descriptions.attribute_definitions(
+    types = {
+        column.name: table_definitions.KEY_TYPES[column.kind] for index in found for column in index.columns
+    }
+    description["AttributeDefinitions"] = table_definitions.attribute_definitions(
         types | defined_types(description)
     )
     description["VectorIndexes"] = [definition_of(index) for index in found]
@@ -252,7 +254,7 @@ def definition_of(index: VectorIndex) -> dict[str, Any]:
     definition: dict[str, Any] = {
         "IndexName": index.name,
         "VectorAttribute": {"AttributeName": index.attribute},
-        "Projection": descriptions.projection_definition(index.projection, index.included),
+        "Projection": table_definitions.projection_definition(index.projection, index.included),
         "Dimensions": index.dimensions,
         "DistanceFunction": index.metric.name,
     }

@@ -15,7 +15,7 @@ from tablegate.adapters.dynamodb.features.exports_imports.object_stores import (
     NewObject,
     ObjectStoreRejection,
 )
-from tablegate.adapters.dynamodb.features.exports_imports.workers import open_store
+from tablegate.adapters.dynamodb.features.exports_imports.operations import open_store
 from tablegate.gateway.configuration.settings import Settings
 
 

@@ -16,8 +16,8 @@ from tablegate.adapters.dynamodb.features.exports_imports.object_stores import (
     NewObject,
     ObjectStoreRejection,
 )
+from tablegate.adapters.dynamodb.features.exports_imports.operations import open_store
 from tablegate.adapters.dynamodb.features.exports_imports.s3_store import S3
-from tablegate.adapters.dynamodb.features.exports_imports.workers import open_store
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import BadSetting, Settings
 from tests.support.object_places import BUCKET, S3Place, moto_endpoint

@@ -18,12 +18,15 @@ from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tablegate.adapters.dynamodb import capacity
 from tablegate.adapters.dynamodb.call import CallContext
-from tablegate.adapters.dynamodb.capacity import capacity
-from tablegate.adapters.dynamodb.capacity.capacity import READ, WRITE
-from tablegate.adapters.dynamodb.capacity.key_counters import KEY_COUNTERS
+from tablegate.adapters.dynamodb.capacity import READ, WRITE
 from tablegate.adapters.dynamodb.tables.properties import PROVISIONED, TableProperties
-from tablegate.adapters.dynamodb.tables.table_extensions import index_properties, table_properties
+from tablegate.adapters.dynamodb.tables.table_extensions import (
+    KEY_COUNTERS,
+    index_properties,
+    table_properties,
+)
 from tablegate.adapters.dynamodb.wire.arns import bare_name, index_arn, table_arn
 from tablegate.adapters.dynamodb.wire.limits import BURST_SECONDS, TRANSACTION_FACTOR
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tablegate.adapters.dynamodb.capacity import capacity
-from tablegate.adapters.dynamodb.capacity.capacity import READ, WRITE, RequestConsumption, TableConsumption
+from tablegate.adapters.dynamodb import capacity
+from tablegate.adapters.dynamodb.capacity import READ, WRITE, RequestConsumption, TableConsumption
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.model.commands.row_commands import WriteOutcome
 from tablegate.gateway.model.tables.indexes import Index, IndexProjection

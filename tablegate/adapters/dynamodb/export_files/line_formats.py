@@ -1,33 +1,107 @@
-"""Lines of data files: items, or changes of an incremental export, in DynamoDB JSON or Ion, and back.
+"""Formats of lines of data files: items, or changes of an incremental export, as DynamoDB JSON or Ion, and back.
 
-The function that requests use (values/values.py) checks values and brings them into canonical form. The first line
-determines the form of a file. A later line of another form is an error.
+The function that requests use (values.py) checks values and brings them into canonical form. The first line determines
+the form of a file. A later line of another form is an error.
 
 Binary values may stand as Node writes them to JSON: a Buffer, or a Uint8Array as an object with an index for each byte.
 
     {"B":{"type":"Buffer","data":[0,1]}}      {"B":{"0":0,"1":1}}
 
-Source: JSON.stringify of items of the SDKs for JavaScript, version 2 and 3 (Buffer.toJSON in the documentation of Node).
+amazon-ion parses the text of Ion (ion_values.py), if it is installed. Writing needs no library. Numbers keep their digits
+and are spelled as in the service's exports (`103.`).
+
+Sources: JSON.stringify of items of the SDKs for JavaScript, version 2 and 3 (Buffer.toJSON in the documentation of Node);
+https://amazon-ion.github.io/ion-docs/docs/spec.html; "Data formats" in the guide to exports.
 """
 
 from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from enum import Enum
 from itertools import islice
 from typing import Any, NamedTuple
 
 import orjson
 
-from tablegate.adapters.dynamodb.export_files import ion
 from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
 from tablegate.adapters.dynamodb.values import values
 from tablegate.adapters.dynamodb.values.values import ParsedItem
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.gateway.model.errors import NotInstalled
 from tablegate.gateway.model.values.row_lines import json_object
 from tablegate.gateway.model.values.rows import Row
+
+Wire = Mapping[str, Any]
+
+ION_VERSION_MARKER = "$ion_1_0"
+_ION_SETS = {"SS": "$dynamodb_SS", "NS": "$dynamodb_NS", "BS": "$dynamodb_BS"}
+_MEMBER_TAGS = {"SS": "S", "NS": "N", "BS": "B"}
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ION_KEYWORDS = frozenset({"null", "true", "false", "nan"})
+
+
+def ion_reader() -> Callable[[str], dict[str, Any]]:
+    """Return the function that reads Ion. Raises NotInstalled."""
+    try:
+        from tablegate.adapters.dynamodb.export_files.ion_values import read
+    except ImportError:
+        raise NotInstalled("ion") from None
+    return read
+
+
+def parse_ion(text: str) -> dict[str, Any]:
+    """Return the only struct of a line as a wire map: name -> attribute value. Raises UnreadableFile."""
+    try:
+        value = ion_reader()(text)
+    except NotInstalled:
+        raise UnreadableFile("Ion needs amazon-ion: pip install 'tablegate[ion]'") from None
+    if "M" not in value:
+        raise UnreadableFile("no Ion struct: expected one in each line")
+    return dict(value["M"])
+
+
+def ion_text(members: Wire) -> str:
+    """Return the struct of attribute values by name."""
+    return (
+        "{"
+        + ",".join([f"{_ion_name(name)}:{_ion_value_text(member)}" for name, member in members.items()])
+        + "}"
+    )
+
+
+def _ion_name(name: str) -> str:
+    if _PLAIN_NAME.fullmatch(name) and name not in _ION_KEYWORDS:
+        return name
+    return "'" + _ion_quoted(name)[1:-1].replace("'", "\\'") + "'"
+
+
+def _ion_quoted(text: str) -> str:
+    """Return the text with JSON's escapes, which are valid in Ion."""
+    return orjson.dumps(text).decode()
+
+
+def _ion_value_text(member: Wire) -> str:
+    [(tag, data)] = member.items()
+    match tag:
+        case "S":
+            return _ion_quoted(data)
+        case "N":
+            return data if "." in data else data + "."
+        case "B":
+            return "{{" + data + "}}"
+        case "BOOL":
+            return "true" if data else "false"
+        case "NULL":
+            return "null"
+        case "L":
+            return "[" + ",".join(map(_ion_value_text, data)) + "]"
+        case "M":
+            return ion_text(data)
+    elements = ",".join([_ion_value_text({_MEMBER_TAGS[tag]: element}) for element in data])
+    return f"{_ION_SETS[tag]}::[{elements}]"
+
 
 # Binary values of Node
 
@@ -175,7 +249,7 @@ def line_of(row: Row, as_ion: bool = False) -> bytes:
 def item_line(item: bytes, as_ion: bool) -> bytes:
     """Return the line of a full export for an item given as JSON."""
     if as_ion:
-        return f"{ion.VERSION_MARKER} {{Item:{ion.text_of(orjson.loads(item))}}}\n".encode()
+        return f"{ION_VERSION_MARKER} {{Item:{ion_text(orjson.loads(item))}}}\n".encode()
     return b'{"Item":' + item + b"}\n"
 
 
@@ -185,9 +259,9 @@ def change_line(written_at_us: int, images: Mapping[str, bytes], as_ion: bool) -
     `images`: Keys, OldImage and NewImage as JSON, if selected.
     """
     if as_ion:
-        members = "".join([f",{name}:{ion.text_of(orjson.loads(image))}" for name, image in images.items()])
+        members = "".join([f",{name}:{ion_text(orjson.loads(image))}" for name, image in images.items()])
         metadata = f"Metadata:{{WriteTimestampMicros:{written_at_us}.}}"
-        return f"{ion.VERSION_MARKER} {{Record:{{{metadata}{members}}}}}\n".encode()
+        return f"{ION_VERSION_MARKER} {{Record:{{{metadata}{members}}}}}\n".encode()
     metadata_json = b'{"Metadata":{"WriteTimestampMicros":{"N":"%d"}}' % written_at_us
     return (
         metadata_json
@@ -207,7 +281,7 @@ def _is_wrapped(line: bytes) -> bool:
 
 def is_ion(line: bytes) -> bool:
     """Return True if a file with this first line is Ion."""
-    return line.lstrip().startswith(ion.VERSION_MARKER.encode()) or _UNQUOTED_NAME.match(line) is not None
+    return line.lstrip().startswith(ION_VERSION_MARKER.encode()) or _UNQUOTED_NAME.match(line) is not None
 
 
 def _ion_record(line: bytes) -> dict[str, Any]:
@@ -216,7 +290,7 @@ def _ion_record(line: bytes) -> dict[str, Any]:
         text = line.decode()
     except UnicodeDecodeError:
         raise UnreadableFile("not UTF-8") from None
-    fields = ion.parse(text)
+    fields = parse_ion(text)
     if set(fields) == {"Record"}:
         fields = fields["Record"].get("M", {})
     structs = {name: field.get("M") for name, field in fields.items()}

@@ -1,1 +1,0 @@
-"""Capacity units: consumption of requests, its blocks in answers, and enforced throughput."""
