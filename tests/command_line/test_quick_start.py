@@ -24,7 +24,7 @@ _HEAVY = {
     "prometheus_client", "psycopg", "pyarrow", "re2", "sqlalchemy", "sqlglot", "tablegate.transfer", "werkzeug",
 }  # fmt: skip
 _OF_JOBS = tuple(
-    f"tablegate.adapters.dynamodb.{folder}" for folder in ("jobs", "export_files", "object_stores")
+    f"tablegate.adapters.dynamodb.{folder}" for folder in ("features.exports_imports", "export_files")
 )
 # Serves in the main thread. Another thread sends requests, then prints the loaded modules and stops the server.
 _PROGRAM = """

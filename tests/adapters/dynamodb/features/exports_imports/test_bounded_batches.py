@@ -166,7 +166,9 @@ def test_a_record_of_too_many_values_is_not_parsed(
     """A line of 3 MB would be 1.5 million Python objects."""
     parsed: list[int] = []
     monkeypatch.setattr(records, "json_object", lambda line: parsed.append(len(line)) or orjson.loads(line))
-    monkeypatch.setattr(records.ion, "parse", lambda text: parsed.append(len(text)) or {"Item": {"M": {}}})
+    monkeypatch.setattr(
+        records.line_formats, "parse_ion", lambda text: parsed.append(len(text)) or {"Item": {"M": {}}}
+    )
     data = item % (b'{"a":[' + b"1," * 1_500_000 + b"1]}") + item % b"{}"
     taken = opened_at(Objects(data), source_of(format_, Compression.NONE), SourceCursor()).take(10_000)
     assert [bool(each.record.error) for each in taken.found] == [True, False]
