@@ -245,6 +245,9 @@ def returned(call: CallContext, write: Write, outcome: WriteOutcome) -> dict[str
     return {"Attributes": render_values(attributes)} if attributes else {}
 
 
+# Batches
+
+
 async def batch_get_item(call: CallContext) -> Answer:
     """BatchGetItem: items of several tables by their keys.
 

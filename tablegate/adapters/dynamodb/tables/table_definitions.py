@@ -245,6 +245,9 @@ KINDS = {"S": Kind.TEXT, "N": Kind.DECIMAL, "B": Kind.BYTES}
 Wire = Mapping[str, Any]
 
 
+# Key schemas and indexes of requests
+
+
 def defined_types(arguments: Wire) -> dict[str, str]:
     """Return attribute name -> S, N or B, from AttributeDefinitions."""
     return {

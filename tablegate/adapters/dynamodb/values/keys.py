@@ -68,7 +68,7 @@ def stored_key(schema: KeySchema, shown_values_of_key: Sequence[Value]) -> Key:
     return Key(tuple(values), schema.position(values))
 
 
-# Items
+# Items with the composite sort attribute
 
 
 def with_columns(schema: KeySchema, item: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -147,6 +147,9 @@ def render_page(schema: KeySchema, rows: Iterable[Row]) -> bytes:
 def composite_value(schema: KeySchema, latest: Mapping[str, Value]) -> Value:
     """Return the composite of a row with these latest values. The schema must have one (composite_name)."""
     return Value(Kind.TEXT, composite_text([latest[column.name] for column in schema.sort]))
+
+
+# Keys of requests and items
 
 
 def key_of(table: Table, wire: Mapping[str, Any]) -> Key:

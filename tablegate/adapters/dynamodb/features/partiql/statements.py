@@ -1,7 +1,7 @@
 """ExecuteStatement, BatchExecuteStatement and ExecuteTransaction.
 
 A batch has one answer or error for each member. A transaction runs all statements or none, with a reason for each
-statement that cancels it. reading.py and writing.py convert the statements.
+statement that cancels it. reading.py and prepared_statements.py convert the statements.
 """
 
 from __future__ import annotations
