@@ -57,7 +57,7 @@ async def put_resource_policy(call: CallContext) -> Answer:
     An equivalent policy changes nothing. Raises ServiceError.
     """
     arguments = call.input
-    name, label = _resource_of_policy(call)
+    name, label = _resource(call)
     path = f"{name}/stream/{label}" if label else name
     text, decision = _read(call, arguments["Policy"], path)
     table = await _find(call, name, label)
@@ -68,7 +68,7 @@ async def put_resource_policy(call: CallContext) -> Answer:
     if label in policies and policies[label].get("text") == text:
         return {"RevisionId": policies[label]["revision"]}
     policy = {"text": text, "revision": _next_revision(call, policies.get(label))}
-    await _save_policies(call, table, {**policies, label: policy})
+    await _save(call, table, {**policies, label: policy})
     return {"RevisionId": policy["revision"]}
 
 
@@ -83,7 +83,7 @@ def _is_confirmed_in_head(call: CallContext) -> bool:
 
 async def get_resource_policy(call: CallContext) -> Answer:
     """GetResourcePolicy: the policy of a table or stream in its canonical form. Raises ServiceError."""
-    name, label = _resource_of_policy(call)
+    name, label = _resource(call)
     table = await _find(call, name, label)
     policy = _policies(table).get(label, {})
     if "text" not in policy:
@@ -96,7 +96,7 @@ async def delete_resource_policy(call: CallContext) -> Answer:
 
     The answer has the revision of the policy, of its earlier deletion, or none.
     """
-    name, label = _resource_of_policy(call)
+    name, label = _resource(call)
     table = await _find(call, name, label)
     policies = _policies(table)
     _expect(call, table, label)
@@ -104,11 +104,11 @@ async def delete_resource_policy(call: CallContext) -> Answer:
     if policy is None:
         return {}
     if "text" in policy:
-        await _save_policies(call, table, {**policies, label: {"revision": _next_revision(call, policy)}})
+        await _save(call, table, {**policies, label: {"revision": _next_revision(call, policy)}})
     return {"RevisionId": policy["revision"]}
 
 
-def policies_of_new_table(call: CallContext, name: str) -> dict[str, Any]:
+def of_new_table(call: CallContext, name: str) -> dict[str, Any]:
     """Return the properties that CreateTable's ResourcePolicy sets. Raises ServiceError."""
     policy = call.input.get("ResourcePolicy")
     if not policy:
@@ -133,7 +133,7 @@ def _next_revision(call: CallContext, former: Mapping[str, str] | None) -> str:
     return str(max(call.gateway.now_ms(), int(former["revision"]) + 1 if former else 0))
 
 
-async def _save_policies(call: CallContext, table: Table, policies: _Policies) -> None:
+async def _save(call: CallContext, table: Table, policies: _Policies) -> None:
     properties = {RESOURCE_POLICIES: dict(policies)}
     altered = await AlterTable(DIALECT, table, properties=properties, instant=True)
     apply_policies(call, altered)
@@ -161,7 +161,7 @@ def _not_found(detail: str) -> ServiceError:
     return ServiceError("PolicyNotFoundException", text)
 
 
-def _resource_of_policy(call: CallContext) -> tuple[str, str]:
+def _resource(call: CallContext) -> tuple[str, str]:
     """Return the table that ResourceArn names, and the label if it names a stream. Raises ServiceError."""
     arn, caller = call.input["ResourceArn"], call.caller
     shortened = arn[: limits.ECHO_CHARACTERS]

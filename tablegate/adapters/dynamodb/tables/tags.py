@@ -32,13 +32,13 @@ async def tag_resource(call: CallContext) -> None:
     Raises ServiceError, and then changes nothing.
     """
     added = new_tags(call.input["Tags"])
-    table, label = await _tagged_resource(call)
+    table, label = await _resource(call)
     tags = {**_tags(table, label), **added}
     _check_count(tags)
     size = sum(len(f"{key}{value}".encode()) for key, value in tags.items())
     if size > limits.TAGS_BYTES:
         raise validation(f"Tag set size {size} bytes is above max size limit of {limits.TAGS_BYTES} bytes")
-    await _save_tags(table, label, tags)
+    await _save(table, label, tags)
 
 
 async def untag_resource(call: CallContext) -> None:
@@ -47,14 +47,14 @@ async def untag_resource(call: CallContext) -> None:
     for key in keys:
         _check_key(key)
     _check_count(keys)
-    table, label = await _tagged_resource(call)
+    table, label = await _resource(call)
     tags = {key: value for key, value in _tags(table, label).items() if key not in keys}
-    await _save_tags(table, label, tags)
+    await _save(table, label, tags)
 
 
 async def list_tags(call: CallContext) -> Answer:
     """ListTagsOfResource: all tags of a table, in one page. NextToken is ignored. Raises ServiceError."""
-    table, label = await _tagged_resource(call)
+    table, label = await _resource(call)
     return {"Tags": [{"Key": key, "Value": value} for key, value in _tags(table, label).items()]}
 
 
@@ -94,7 +94,7 @@ def _tags(table: Table, label: str) -> Mapping[str, str]:
     return properties.stream_tags.get(label, {}) if label else properties.tags
 
 
-async def _tagged_resource(call: CallContext) -> tuple[Table, str]:
+async def _resource(call: CallContext) -> tuple[Table, str]:
     """Return the table of ResourceArn, and the label if it names a stream. Raises ServiceError, TableMissing."""
     arn = call.input["ResourceArn"]
     name, label = tagged_table(arn)
@@ -111,7 +111,7 @@ async def _tagged_resource(call: CallContext) -> tuple[Table, str]:
         raise ServiceError("ResourceNotFoundException", text) from None
 
 
-async def _save_tags(table: Table, label: str, tags: dict[str, str]) -> None:
+async def _save(table: Table, label: str, tags: dict[str, str]) -> None:
     """Store the tags of a table or stream, if they have changed."""
     if dict(_tags(table, label)) == tags:
         return
