@@ -24,10 +24,10 @@ GROUPS = {
         "command_line", "__main__",
     ),
     "adapters.dynamodb": (
-        "wire", "call", "scalars", "values", "keys", "detection", "tables.properties", "tables.table_extensions",
-        "export_files", "expressions", "validation", "operation", "tables", "capacity", "throughput", "items", "queries",
-        "transactions", "features", "capabilities", "operation_table", "request_facts", "seeds", "security_tokens",
-        "display", "administration_forms", "administration", "dialect",
+        "wire", "call", "values", "detection", "tables.properties", "tables.table_extensions", "export_files",
+        "expressions", "validation", "operation", "tables", "capacity", "throughput", "operations", "features",
+        "capabilities", "operation_table", "dispatch", "request_facts", "seeds", "security_tokens", "display",
+        "administration_forms", "administration", "dialect",
     ),
     "adapters.azuretable": (
         "detection", "wire", "values", "auth", "flavours", "call", "entities", "replies", "queries", "tables", "batches",
@@ -199,24 +199,18 @@ def is_pure(module: str) -> bool:
 
 # The capabilities of the DynamoDB adapter, each a folder or a file, with the others that they import.
 OF_DYNAMODB: dict[str, set[str]] = {
-    "backups": {"recovery"},  # both restore tables, and their operations are one group
+    "backups": set(),
     "exports_imports": set(),
     "global_tables": set(),
-    "insights": {"insights_counters"},
-    "insights_counters": set(),
+    "insights": set(),
     "kinesis": {"streams"},  # a delivered record has the parts of a record of a stream
     "partiql": set(),
-    "recovery": set(),
     "streams": set(),
     "vectors": set(),
 }
 # The common modules that import capabilities.
 USERS_OF_DYNAMODB: dict[str, set[str]] = {
-    "capabilities": {
-        "global_tables",
-        "insights_counters",
-        "vectors",
-    },  # the list of their extensions and counters
+    "capabilities": {"global_tables", "insights", "vectors"},  # the list of their extensions and counters
     "display": {"partiql"},  # the console runs statements
     "dialect": {"exports_imports", "kinesis"},  # it registers background work if the settings ask for it
 }

@@ -110,7 +110,7 @@ def test_one_switch_turns_all_of_them_off() -> None:
     """Runs in a separate process, because the switch is read once. Every choice is then the general path."""
     program = """
 from tablegate.adapters.azuretable.entities import entity_renderer
-from tablegate.adapters.dynamodb import values
+from tablegate.adapters.dynamodb.values import values
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS
 from tablegate.adapters.dynamodb.validation import fast_validator
 from tablegate.adapters.tablestore.rows import checks, selections

@@ -1,6 +1,6 @@
 """The DynamoDB dialect: its class, its background work, and the errors that tests can inject.
 
-operation_table.py makes a call of a request. The class sends answers and errors.
+dispatch.py makes a call of a request. The class sends answers and errors.
 
 The modules of background work (jobs on objects, delivery to Kinesis) are imported if the settings ask for it.
 

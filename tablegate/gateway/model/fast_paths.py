@@ -67,8 +67,8 @@ FAST_PATHS: tuple[FastPath, ...] = (
         1.34,
     ),
     FastPath(
-        f"{_DYNAMODB}.values:fast_render_rows",
-        f"{_DYNAMODB}.values:render_rows_generally",
+        f"{_DYNAMODB}.values.values:fast_render_rows",
+        f"{_DYNAMODB}.values.values:render_rows_generally",
         "tests/adapters/dynamodb/test_fast_paths.py::test_copied_bodies_are_what_their_values_are_rendered_as",
         1.94,
     ),

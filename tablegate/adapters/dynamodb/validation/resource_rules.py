@@ -24,7 +24,7 @@ from tablegate.adapters.dynamodb.wire.errors import RuleContext, ServiceError, v
 
 Input = dict[str, Any]
 
-# Tags. resources.py checks their contents, for CreateTable too.
+# Tags. tables/tags.py checks their contents, for CreateTable too.
 
 
 def tag_resource(data: Input, context: RuleContext) -> None:

@@ -28,7 +28,7 @@ from tablegate.adapters.dynamodb.wire import limits
 _RESOURCE_ARN = Text(minimum=1, maximum=1283)
 _REVISION = Text(minimum=1, maximum=255)
 TAG = Structure("Tag", {"Key": TEXT, "Value": TEXT})
-"""resources.py checks it, with its own error texts."""
+"""tables/tags.py checks it, with its own error texts."""
 _SHAPES: Shapes = {
     # resource_rules.py checks for missing ResourceArn, Tags and TagKeys, because the service checks the ARN
     # first.

@@ -1,7 +1,7 @@
 """A client of DynamoDB by boto3, with JSON as on the wire.
 
 boto3 finds credentials and region, signs requests, keeps connections and verifies checksums. Bodies bypass
-botocore's serializers, which would cost more than the rest. The adapter converts values (adapters/dynamodb/values.py).
+botocore's serializers, which would cost more than the rest. The adapter converts values (adapters/dynamodb/values).
 Errors become those of a transfer.
 """
 
