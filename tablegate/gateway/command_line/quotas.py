@@ -17,7 +17,7 @@ _OWNER = (
     click.argument("access_id", required=False),
     click.option(
         "--scheme",
-        type=click.Choice([item.value for item in Scheme]),
+        type=click.Choice([each.value for each in Scheme]),
         default="aws",
         show_default=True,
         help="Credential scheme of ACCESS_ID. Identities and groups have none.",

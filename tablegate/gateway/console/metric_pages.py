@@ -41,19 +41,19 @@ class MetricPages(Pages):
         history.sample_if_due()
         period, seconds = _period()
         tables, more = self._busiest(visitor, seconds)
-        drawn, operations = [], []
+        shown, operations = [], []
         if visitor.sees_everything:
-            drawn = [
+            shown = [
                 (charts.server_chart(history, name, seconds), self._link(period, name))
                 for name in charts.SERVER_CHARTS
             ]
-            drawn.append((charts.operations_chart(history, seconds), self._link(period, "operations")))
+            shown.append((charts.operations_chart(history, seconds), self._link(period, "operations")))
             operations = charts.operation_metrics(history, seconds)
-        tables_chart = charts.tables_chart(history, _names(tables), seconds)
+        of_tables = charts.tables_chart(history, _names(tables), seconds)
         return render(
-            "metrics.html", visitor=visitor, charts=drawn, operations=operations, tables=tables,
+            "metrics.html", visitor=visitor, charts=shown, operations=operations, tables=tables,
             has_more_tables=more, period=period, periods=charts.RANGES, shows_server=visitor.sees_everything,
-            tables_chart=tables_chart, tables_link=self._link(period, "tables"),
+            tables_chart=of_tables, tables_link=self._link(period, "tables"),
             own_address=functools.partial(flask.url_for, "console.metrics"),
         )  # fmt: skip
 

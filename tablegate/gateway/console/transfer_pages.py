@@ -28,7 +28,7 @@ from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Row
 
-ROWS, BYTES, SECONDS = 20_000, 8 << 20, 20.0
+EXPORT_ROWS, EXPORT_BYTES, EXPORT_SECONDS = 20_000, 8 << 20, 20.0
 """The bounds of an export."""
 _BATCH = 25
 _PROBLEMS = 10
@@ -95,7 +95,7 @@ class TransferPages(Pages):
             lines=form.text, chosen=form.format, readable=list(_READABLE.items()),
             export_problem=export_problem, form=self._display(table).form, commands=copy_commands(table),
             may_scan=self._may_see(reading, table, Permission.SCAN),
-            may_put=self._row_rights(reading, table).put, most_rows=ROWS, most_bytes=BYTES, most_lines=IMPORT_ROWS,
+            may_put=self._row_rights(reading, table).put, most_rows=EXPORT_ROWS, most_bytes=EXPORT_BYTES, most_lines=IMPORT_ROWS,
             rows=reading.statistics(table).rows if may_describe else None,
             done=number_of(flask.request.args.get("done", "")),
         )  # fmt: skip
@@ -176,15 +176,15 @@ def copy_commands(table: Table) -> tuple[str, str]:
 def _all_rows(reading: TableReader, table: Table, display: RowDisplay) -> Iterator[Row]:
     """Yield all rows of a table. Raises BadSearch at a bound of exports."""
     search, cursor = RowSearch(table), Cursor()
-    until, count, size = monotonic() + SECONDS, 0, 0
+    until, count, size = monotonic() + EXPORT_SECONDS, 0, 0
     while True:
         page = read_page(reading, search, display.view, cursor, 5_000)
         count += len(page.rows)
         size += sum(row.size_bytes for row in page.rows)
-        if count > ROWS or size > BYTES or monotonic() > until:
+        if count > EXPORT_ROWS or size > EXPORT_BYTES or monotonic() > until:
             raise BadSearch(
-                f"The table is too large for an export here, and nothing was exported. A file has at most {ROWS:,} rows "
-                f"and {BYTES >> 20} MB, read in {SECONDS:g} seconds. The command below exports all rows."
+                f"The table is too large for an export here, and nothing was exported. A file has at most {EXPORT_ROWS:,} rows "
+                f"and {EXPORT_BYTES >> 20} MB, read in {EXPORT_SECONDS:g} seconds. The command below exports all rows."
             )
         yield from page.rows
         if page.after is None:

@@ -84,15 +84,15 @@ def test_texts_are_no_formulas_in_csv(serve: Serve, database_url: str) -> None:
 
 
 def test_an_export_that_is_too_large_is_refused(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer_pages, "ROWS", 2)
+    monkeypatch.setattr(transfer_pages, "EXPORT_ROWS", 2)
     console.get("/export", **SONGS)
-    monkeypatch.setattr(transfer_pages, "ROWS", 1)
+    monkeypatch.setattr(transfer_pages, "EXPORT_ROWS", 1)
     command = "tablegate copy \"tablegate:$TABLEGATE_DATABASE\"'#shared/songs' file:songs.jsonl"
     page = unescape(console.get("/export", 400, **SONGS))
     assert f"{command}</pre>" in page
     assert "nothing was exported. A file has at most 1 rows and 8 MB" in page
-    monkeypatch.setattr(transfer_pages, "ROWS", 2)
-    monkeypatch.setattr(transfer_pages, "BYTES", 10)
+    monkeypatch.setattr(transfer_pages, "EXPORT_ROWS", 2)
+    monkeypatch.setattr(transfer_pages, "EXPORT_BYTES", 10)
     assert command in unescape(console.get("/export", 400, **SONGS))
 
 
