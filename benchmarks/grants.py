@@ -21,7 +21,7 @@ from benchmarks.in_process import CONNECTIONS, PREPARED, REQUESTS, Calls, InProc
 from tablegate.gateway.model.authorization.grants import Policy
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import WrittenGrant, policy_of
-from tablegate.gateway.server.event_loop import run_in_loop
+from tablegate.gateway.server.server_process import run_in_loop
 
 _ACTIONS = ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"]
 _KEY = Credential(Scheme.AWS, signing.AWS_KEY_ID, (signing.AWS_SECRET,))

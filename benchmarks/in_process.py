@@ -24,11 +24,11 @@ from tablegate.adapters.tablestore.wire.plainbuffer import WireCell, WireRow, en
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.app import application_of, create_app
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.http.wsgi import call
+from tablegate.gateway.http.messages import call_wsgi
 from tablegate.gateway.model.values.values import TRUE, Kind, Value
 from tablegate.gateway.server.connection import Connection
-from tablegate.gateway.server.event_loop import run_in_loop
 from tablegate.gateway.server.server import Server, ServerContext
+from tablegate.gateway.server.server_process import run_in_loop
 from tablegate.gateway.store.migrating import migrate
 from tablegate.gateway.wiring import connect, open_store
 
@@ -74,7 +74,7 @@ class InProcess:
         self.opened = open_store(settings, database)
         app = create_app(settings, self.opened)
         self.gateway = application_of(app).gateway
-        self.server = Server(ServerContext(application_of(app), partial(call, app)), "inline")
+        self.server = Server(ServerContext(application_of(app), partial(call_wsgi, app)), "inline")
         self.clients: list[tuple[Connection, Transport]] = []
         for _ in range(connections):
             connection = Connection(self.server)

@@ -36,9 +36,9 @@ _SECTIONS = {
         "undistribute": "gateway.command_line.maintenance",
     },
     "Access": {
-        "credentials": "gateway.command_line.credentials",
-        "grants": "gateway.command_line.grants",
-        "quotas": "gateway.command_line.quotas",
+        "credentials": "gateway.command_line.access",
+        "grants": "gateway.command_line.access",
+        "quotas": "gateway.command_line.access",
     },
     "Transfers between services": {
         "lint": "transfer.comparison_commands",

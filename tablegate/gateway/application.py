@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tablegate.gateway.configuration.url_secrets import masked_target
+from tablegate.gateway.configuration.secrets import masked_target
 from tablegate.gateway.control import access, health
 from tablegate.gateway.control.access import CONSOLE, PREFIX
 from tablegate.gateway.control.clocks import Clock

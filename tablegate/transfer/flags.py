@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from tablegate.gateway.configuration.url_secrets import masked
+from tablegate.gateway.configuration.secrets import masked
 from tablegate.transfer.errors import ADDRESS_FORMS, TransferError
 
 KINDS = ("dynamodb", "azure-table", "tablestore", "tablegate")

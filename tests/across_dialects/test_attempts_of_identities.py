@@ -25,9 +25,8 @@ from tablegate.adapters.tablestore.wire.plainbuffer import Bound, WireRow, encod
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.adapters.tablestore.wire.protocol import tunnel_pb2
 from tablegate.gateway.http.messages import Reply, Request
-from tablegate.gateway.security.credentials import Credential, Scheme
+from tablegate.gateway.security.credentials import Credential, Scheme, Sessions
 from tablegate.gateway.security.identities import Identity
-from tablegate.gateway.security.sessions import Sessions
 from tests.adapters.azuretable.auth.identified import (
     ACCOUNT,
     KEY,

@@ -22,7 +22,7 @@ from click.testing import CliRunner
 
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.server.certificates import make_self_signed
+from tablegate.gateway.server.listening import make_self_signed_certificate
 from tablegate.gateway.wiring import connect, open_store
 from tests.support import packages
 from tests.support.raw_client import RawClient
@@ -187,7 +187,7 @@ def test_tls_with_a_certificate_of_our_own_making(tmp_path: Path) -> None:
 @pytest.mark.extended
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_sighup_reads_certificates_again_and_ends_nothing(tmp_path: Path, postgres, workers: str) -> None:
-    certificate, key = make_self_signed(tmp_path, "127.0.0.1")
+    certificate, key = make_self_signed_certificate(tmp_path, "127.0.0.1")
     flags = ["--workers", workers, "--tls-cert", str(certificate), "--tls-key", str(key)]
     if workers != "1":
         flags += ["--database", postgres.empty_database()]
@@ -197,7 +197,7 @@ def test_sighup_reads_certificates_again_and_ends_nothing(tmp_path: Path, postgr
     def replace_certificate_during_the_start() -> None:
         # The server has read its certificate and now waits for its credentials. It does not serve yet.
         with credentials.open("w") as file:
-            make_self_signed(tmp_path, "127.0.0.1")
+            make_self_signed_certificate(tmp_path, "127.0.0.1")
             os.kill(int(pid_file.read_text()), signal.SIGHUP)
             file.write('{"credentials": []}')
 
@@ -214,7 +214,7 @@ def test_sighup_reads_certificates_again_and_ends_nothing(tmp_path: Path, postgr
     wait_until(lambda: all(takes_hangups(pid) for pid in pids))
     before = certificate.read_text()
     assert shown_by(server) == {before}
-    make_self_signed(tmp_path, "127.0.0.1")
+    make_self_signed_certificate(tmp_path, "127.0.0.1")
     assert shown_by(server) == {before}
     os.kill(server.pid, signal.SIGHUP)
     after = certificate.read_text()
@@ -231,12 +231,12 @@ def test_sighup_reads_certificates_again_and_ends_nothing(tmp_path: Path, postgr
 def test_a_worker_that_takes_the_place_of_another_shows_the_certificate_of_now(
     tmp_path: Path, postgres
 ) -> None:
-    certificate, key = make_self_signed(tmp_path, "127.0.0.1")
+    certificate, key = make_self_signed_certificate(tmp_path, "127.0.0.1")
     flags = ["--tls-cert", str(certificate), "--tls-key", str(key), "--database", postgres.empty_database()]
     server = Process(tmp_path, "--workers", "2", *flags, environment={"TABLEGATE_SECRET_KEY": "k" * 16})
     server.wait_until_ready()
     first = server.workers()
-    make_self_signed(tmp_path, "127.0.0.1")
+    make_self_signed_certificate(tmp_path, "127.0.0.1")
     for pid in first:
         os.kill(pid, signal.SIGKILL)
     server.wait_for_error(*["is being restarted"] * 2)

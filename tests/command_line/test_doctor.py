@@ -37,7 +37,7 @@ from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.values import Kind, Value, text
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credential, Scheme
-from tablegate.gateway.server.certificates import make_self_signed
+from tablegate.gateway.server.listening import make_self_signed_certificate
 from tablegate.gateway.store import migrating
 from tablegate.gateway.store.sql.checksums import checksum_of
 from tablegate.gateway.store.sql.databases import Database, NodeShards, TablePlacement
@@ -231,7 +231,7 @@ def test_a_disk_that_is_nearly_full(database_url: str, monkeypatch: pytest.Monke
 
 @on_sqlite
 def test_certificates(database_url: str, tmp_path: Path) -> None:
-    certificate, key = make_self_signed(tmp_path, "127.0.0.1")
+    certificate, key = make_self_signed_certificate(tmp_path, "127.0.0.1")
     flags = ["--tls-cert", str(certificate), "--tls-key", str(key)]
     assert "valid until" in examined(own(database_url), *flags, code=OK)["certificate"]["text"]
     key.write_text("no key")

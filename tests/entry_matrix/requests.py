@@ -15,7 +15,7 @@ from tablegate.adapters.tablestore.operation_table import OPERATIONS as TABLE_ST
 from tablegate.gateway.http.messages import Request
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 from tablegate.gateway.model.request_facts import RequestKind
-from tablegate.gateway.security.sessions import Session
+from tablegate.gateway.security.credentials import Session
 from tests.gateway.security import named_requests, named_requests_of_others
 from tests.gateway.security.named_requests import Handles
 from tests.support.strict import azure_request, dynamodb_request, tablestore_request

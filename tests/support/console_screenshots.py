@@ -27,10 +27,10 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.console.charts import BOUNDS, bucket
+from tablegate.gateway.console.metric_pages import BOUNDS, bucket
 from tablegate.gateway.features.jobs.job_commands import StartJob
-from tablegate.gateway.observability import audit, metric_history
-from tablegate.gateway.observability.metric_history import DAY_S, FINE_S, Counter, MetricHistory
+from tablegate.gateway.observability import audit, metrics
+from tablegate.gateway.observability.metrics import DAY_S, FINE_S, Counter, MetricHistory
 from tablegate.gateway.security.grant_store import WrittenGrant
 from tablegate.gateway.store.migrating import migrate
 from tablegate.gateway.wiring import connect
@@ -260,7 +260,7 @@ def seed_metrics() -> None:
             below = 1 - math.exp(-bound / (0.001 + 0.0007 * load))
             grow("server", "", bucket(bound), 1000 * below)
         history.add(at_s, dict(found))
-    metric_history.history.__dict__.update(history.__dict__, sample_if_due=lambda: None)
+    metrics.history.__dict__.update(history.__dict__, sample_if_due=lambda: None)
 
 
 def paths_of(running: Running, browser: webdriver.Chrome) -> dict[str, str]:

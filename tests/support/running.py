@@ -35,12 +35,11 @@ from tablegate.gateway.application import Application
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.dialects.dialect import Dialect, Gateway
-from tablegate.gateway.http import wsgi
+from tablegate.gateway.http import messages
 from tablegate.gateway.http.flask_bridge import WSGI_REQUEST
-from tablegate.gateway.http.messages import Reply, Request
-from tablegate.gateway.http.wsgi import environ_of
+from tablegate.gateway.http.messages import Reply, Request, environ_of
 from tablegate.gateway.observability.audit import AuditTrail
-from tablegate.gateway.server import event_loop, listening, server
+from tablegate.gateway.server import listening, server, server_process
 from tablegate.gateway.server.background import BackgroundWork
 from tablegate.gateway.server.server_process import lane_of
 from tablegate.gateway.wiring import connect, open_store
@@ -126,16 +125,16 @@ def start_app(
 
     async def main() -> bool:
         state["told"], state["loop"] = asyncio.Event(), asyncio.get_running_loop()
-        return await event_loop.serve(
-            server.ServerContext(application_of(app), partial(wsgi.call, app), trail, telemetry),
-            event_loop.ListenAddress([bound], lane),
+        return await server_process.serve_until_stopped(
+            server.ServerContext(application_of(app), partial(messages.call_wsgi, app), trail, telemetry),
+            server_process.ListenAddress([bound], lane),
             ready.set,
             state["told"],
         )
 
     def work() -> None:
         try:
-            event_loop.run_in_loop(main())
+            server_process.run_in_loop(main())
         finally:
             ready.set()
             finish()

@@ -21,9 +21,8 @@ from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.dialects.dialect import Gateway
 from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
-from tablegate.gateway.security.credentials import Credential, Scheme
+from tablegate.gateway.security.credentials import Credential, Scheme, Session
 from tablegate.gateway.security.identities import BadToken, Identity
-from tablegate.gateway.security.sessions import Session
 
 AUDIENCE = "sts.amazonaws.com"
 WEB_IDENTITY, OF_KEY = "AssumeRoleWithWebIdentity", "GetSessionToken"

@@ -10,8 +10,8 @@ import click
 
 from tablegate.gateway.command_line.options import loaded_settings
 from tablegate.gateway.configuration.loading import text_of
+from tablegate.gateway.configuration.secrets import masked
 from tablegate.gateway.configuration.settings import BadSetting
-from tablegate.gateway.configuration.url_secrets import masked
 
 
 @contextlib.contextmanager
@@ -20,7 +20,7 @@ def one_line_errors() -> Iterator[None]:
     from tablegate.gateway.model.errors import GatewayError
     from tablegate.gateway.security.credential_store import BadCredential
     from tablegate.gateway.security.grant_store import BadGrant
-    from tablegate.gateway.security.policies.iam_conditions import BadPolicy
+    from tablegate.gateway.security.iam_conditions import BadPolicy
     from tablegate.gateway.security.secret_cipher import WrongKey
     from tablegate.gateway.server.file_lock import LockAlreadyHeld
     from tablegate.gateway.server.startup_errors import StartupError

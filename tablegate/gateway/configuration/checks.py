@@ -12,8 +12,8 @@ import socket
 from typing import Any
 
 from tablegate.gateway.configuration.database_urls import BadDatabaseURL, normalise
+from tablegate.gateway.configuration.secrets import UnreadableText, read_text
 from tablegate.gateway.configuration.settings import ANY, BadSetting, Settings
-from tablegate.gateway.configuration.text_files import UnreadableText, read_text
 
 
 def is_exposed(settings: Settings) -> bool:

@@ -9,8 +9,7 @@ import re
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
-from tablegate.gateway.configuration.text_files import UnreadableText, read_text
-from tablegate.gateway.configuration.url_secrets import masked
+from tablegate.gateway.configuration.secrets import UnreadableText, masked, read_text
 
 MEMORY = "sqlite://"
 """A SQLite database in the memory of one process."""

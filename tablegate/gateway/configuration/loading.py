@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tablegate.gateway.configuration.checks import settings_of
+from tablegate.gateway.configuration.secrets import UnreadableText, read_text
 from tablegate.gateway.configuration.settings import SETTINGS, BadSetting, Settings
-from tablegate.gateway.configuration.text_files import UnreadableText, read_text
 
 _TYPES = typing.get_type_hints(Settings)
 

@@ -13,8 +13,7 @@ import flask
 import orjson
 
 from tablegate.gateway.console.forms import Attempt, attempt_of, document_of, shown_sections, unplaced_problem
-from tablegate.gateway.console.pages import Pages, Route, note_definition
-from tablegate.gateway.console.rendering import render
+from tablegate.gateway.console.pages import Pages, Route, note_definition, render
 from tablegate.gateway.console.searches import BadSearch
 from tablegate.gateway.console.sign_in import ConsoleUser, scope_of
 from tablegate.gateway.control import access
@@ -40,7 +39,7 @@ from tablegate.gateway.model.authorization.quotas import PRINCIPALS_OF_TOKENS, c
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import written_of
-from tablegate.gateway.security.policies.short_forms import READ_ONLY, READ_WRITE
+from tablegate.gateway.security.short_policies import READ_ONLY, READ_WRITE
 
 if TYPE_CHECKING:
     from tablegate.gateway.control.administration import Administration

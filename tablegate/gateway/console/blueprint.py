@@ -19,9 +19,16 @@ from tablegate.gateway.console.access_pages import AccessPages
 from tablegate.gateway.console.bulk_pages import BulkPages
 from tablegate.gateway.console.edit_pages import EditPages
 from tablegate.gateway.console.metric_pages import MetricPages
-from tablegate.gateway.console.pages import FORM_FIELDS, Pages
-from tablegate.gateway.console.rendering import explained, parts, problem, render, with_headers
-from tablegate.gateway.console.row_pages import RowPages
+from tablegate.gateway.console.pages import (
+    FORM_FIELDS,
+    Pages,
+    explained,
+    parts,
+    problem,
+    render,
+    with_headers,
+)
+from tablegate.gateway.console.row_pages import RowPages, StatementPages
 from tablegate.gateway.console.searches import BadSearch
 from tablegate.gateway.console.server_pages import AuditPages, HealthPages, JobPages
 from tablegate.gateway.console.sign_in import (
@@ -34,7 +41,6 @@ from tablegate.gateway.console.sign_in import (
     OidcSignIn,
     SignIn,
 )
-from tablegate.gateway.console.statement_pages import StatementPages
 from tablegate.gateway.console.table_pages import AdministrationPages, StreamPages, TablePages
 from tablegate.gateway.console.transfer_pages import TransferPages
 from tablegate.gateway.control import access

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import flask
 
 from tablegate.gateway.console import searches
-from tablegate.gateway.console.pages import Pages, Route, note_keys, number_of
+from tablegate.gateway.console.pages import Pages, Route, explained, note_keys, number_of, render
 from tablegate.gateway.console.reading import (
     DELETING,
     PUTTING,
@@ -19,7 +19,6 @@ from tablegate.gateway.console.reading import (
     position_in,
     read_page,
 )
-from tablegate.gateway.console.rendering import explained, render
 from tablegate.gateway.console.row_tables import RowTable, row_table
 from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.console.value_texts import cell_of

@@ -10,9 +10,8 @@ import flask
 import orjson
 
 from tablegate.gateway.console import searches
-from tablegate.gateway.console.pages import Pages, Route, note_keys
+from tablegate.gateway.console.pages import Pages, Route, address, explained, note_keys, render
 from tablegate.gateway.console.reading import DELETING, PUTTING, TableReader
-from tablegate.gateway.console.rendering import address, explained, render
 from tablegate.gateway.console.row_tables import differences
 from tablegate.gateway.console.searches import BadSearch, kind_of
 from tablegate.gateway.console.sign_in import ConsoleUser

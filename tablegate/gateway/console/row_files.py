@@ -1,23 +1,97 @@
-"""The file formats of exports and imports in the console."""
+"""The file formats of exports and imports in the console, and the process that converts Parquet files.
+
+The footer and the pages of a small Parquet file can claim any size, and pyarrow allocates it. So these files are read and
+written in a child process with limits, without the settings and secrets of the server.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+import os
+import subprocess
+import sys
+import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import orjson
 
-from tablegate.gateway.console.parquet_process import NotConverted, lines_of_parquet, parquet_of_lines
 from tablegate.gateway.console.searches import BadSearch
 from tablegate.gateway.console.value_texts import plain, text_of, value_of
 from tablegate.gateway.dialects.adapter import RowDisplay
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.csv_cells import cell_of, text_of_cell
+from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.row_lines import UnreadableFile, read_row, row_line
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Kind, Value
+
+_CONVERSION_PROGRAM = "tablegate.transfer.endpoints.files.parquet_conversion"
+_CONVERSION_SECONDS = 60
+_LETTERS_OF_KINDS = {Kind.TEXT: "S", Kind.DECIMAL: "N", Kind.BYTES: "B", Kind.INT64: "I"}
+# Names of the server's variables that the process gets. The others make it use little memory for threads.
+_KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH")
+_VARIABLES_OF_THREADS = {
+    "ARROW_IO_THREADS": "1", "OMP_NUM_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2",
+}  # fmt: skip
+_one_at_a_time = threading.Lock()
+
+
+class NotConverted(ValueError):
+    """A Parquet file cannot be read or written. The text says why."""
+
+
+def lines_of_parquet(data: bytes, schema: KeySchema, rows_max: int) -> bytes:
+    """Return the rows of a Parquet file as lines (model/values/row_lines.py). Raises NotConverted."""
+    return _convert("read", schema, str(rows_max), data)
+
+
+def parquet_of_lines(lines: bytes, schema: KeySchema, name: str) -> bytes:
+    """Return lines of rows of a table as a Parquet file. Raises NotConverted."""
+    return _convert("write", schema, name, lines)
+
+
+def _convert(direction: str, schema: KeySchema, argument: str, data: bytes) -> bytes:
+    if not _one_at_a_time.acquire(blocking=False):
+        raise NotConverted("another Parquet file is being converted. Try again later")
+    try:
+        with tempfile.TemporaryDirectory(prefix="tablegate-") as folder:
+            return _run_conversion([direction, _keys_option(schema), argument], data, Path(folder))
+    except OSError as error:  # of the folder for temporary files or of the process
+        raise NotConverted(f"the process that converts files cannot run: {error}") from None
+    finally:
+        _one_at_a_time.release()
+
+
+def _run_conversion(arguments: list[str], data: bytes, folder: Path) -> bytes:
+    """Return the output of the process. It writes output and errors to files of limited size."""
+    output, errors = folder / "output", folder / "errors"
+    environment = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    environment |= {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path), **_VARIABLES_OF_THREADS}
+    with output.open("wb") as standard_output, errors.open("wb") as standard_error:
+        try:
+            ended = subprocess.run(
+                [sys.executable, "-P", "-m", _CONVERSION_PROGRAM, *arguments], input=data, stdout=standard_output,
+                stderr=standard_error, cwd=folder, env=environment, timeout=_CONVERSION_SECONDS, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise NotConverted(f"the file was not converted within {_CONVERSION_SECONDS} seconds") from None
+    if ended.returncode == 1:
+        raise NotConverted(errors.read_text(errors="replace").strip().rpartition("\n")[2])
+    if ended.returncode:
+        raise NotConverted("the file needs more memory or time than the console allows")
+    return output.read_bytes()
+
+
+def _keys_option(schema: KeySchema) -> str:
+    return ",".join(
+        f"{quote(column.name, safe='')}:{_LETTERS_OF_KINDS[column.kind]}" for column in schema.columns
+    )
+
 
 CELLS = 2_000_000
 """Maximum number of cells of a CSV file. Rows without common attributes have a column for each attribute."""

@@ -1,15 +1,26 @@
-"""Pages about rows: search results, and one row with its history."""
+"""Pages that read rows: search results, one row with its history, and the results of statements."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import flask
 from werkzeug.datastructures import MultiDict
 
 from tablegate.gateway.console import searches
-from tablegate.gateway.console.pages import Pages, Route, number_of, stream_of
+from tablegate.gateway.console.pages import (
+    Pages,
+    Route,
+    address,
+    note_table,
+    number_of,
+    refusal,
+    render,
+    server_url,
+    stream_of,
+)
 from tablegate.gateway.console.reading import (
     LOOKING_UP,
     READING_A_ROW,
@@ -19,19 +30,30 @@ from tablegate.gateway.console.reading import (
     TableReader,
     read_page,
 )
-from tablegate.gateway.console.rendering import refusal, render, server_url
 from tablegate.gateway.console.row_tables import PLAIN, attributes_of, differences, document, row_table
 from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.console.value_texts import text_of
 from tablegate.gateway.dialects.adapter import RowDisplay
+from tablegate.gateway.dialects.coroutines import drive
 from tablegate.gateway.model.authorization.permissions import Permission
-from tablegate.gateway.model.commands.row_search import KEY_OPERATORS, NotExpressible, Operator, RowSearch
-from tablegate.gateway.model.errors import NotPermitted
+from tablegate.gateway.model.commands.row_search import (
+    KEY_OPERATORS,
+    NotExpressible,
+    Operator,
+    RowSearch,
+    StatementPage,
+)
+from tablegate.gateway.model.errors import GatewayError, NotPermitted, TableMissing
 from tablegate.gateway.model.tables.changes import Change
 from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.security.gate import run
+
+if TYPE_CHECKING:
+    from tablegate.gateway.dialects.adapter import RowDisplay, RunStatement
+
 
 SIZES = (25, 50, 100, 200)
 _SIZE = 50
@@ -241,3 +263,76 @@ def _versions(display: RowDisplay, changes: Sequence[Change], row: Row | None) -
         )
         for number, change in enumerate(changes)
     ]
+
+
+_STATEMENT_ROWS = 50
+_STATEMENT_SECONDS = 2.0
+_LONGEST_STATEMENT = 16_384
+
+
+class StatementPages(Pages):
+    """The form of a statement and its rows. It needs a dialect with statements."""
+
+    def reads(self) -> Sequence[Route]:
+        return () if self._statements is None else (Route("/statement", self.statement),)
+
+    @property
+    def _statements(self) -> RowDisplay | None:
+        return next((each for each in self._displays.values() if each.run_statement is not None), None)
+
+    def statement(self, visitor: ConsoleUser) -> Any:
+        """Show the form of a statement, and its rows if the request has one."""
+        reading = self._reading(visitor)
+        table = self._table(reading, LOOKING_UP)
+        display = self._statements
+        assert display is not None
+        assert display.run_statement is not None
+        assert display.statement_of is not None
+        statement = flask.request.args.get("statement", "")[:_LONGEST_STATEMENT].replace("\r\n", "\n")
+        given, token = bool(statement.strip()), flask.request.args.get("token", "")[:_LONGEST_STATEMENT]
+        rows, source, status, problem = [], table, 200, ""
+        until = monotonic() + _STATEMENT_SECONDS
+        try:
+            while given:
+                page = self._run(visitor, display.run_statement, (table.namespace, statement, token))
+                note_table(page.table_name)
+                rows += page.rows
+                token = page.token
+                if not token or len(rows) >= _STATEMENT_ROWS or monotonic() >= until:
+                    source = self._source(reading, table, page.table_name)
+                    break
+        except NotPermitted as error:
+            note_table(error.path.partition("/")[0])
+            status, problem = 403, refusal(error)
+        except TableMissing as error:
+            note_table(error.name)
+            status, problem = 404, f"There is no table {error.name}."
+        except ValueError as error:
+            status, problem = 400, str(error)
+        onward = ""
+        if token and given and not problem:
+            onward = address("console.statement", table, statement=statement, token=token)
+        return render(
+            "statement.html", status, visitor=visitor, table=table, source=source, problem=problem, onward=onward,
+            may=self._row_rights(reading, source), statement=statement or display.statement_of(RowSearch(table)),
+            made=row_table(source, self._display(source), rows, ()) if given and not problem else None,
+        )  # fmt: skip
+
+    def _run(
+        self, visitor: ConsoleUser, run_statement: RunStatement, given: tuple[str, str, str]
+    ) -> StatementPage:
+        """Return a page of a statement: (namespace, statement, token). Raises ValueError, GatewayError."""
+        namespace, statement, token = given
+        authorization, gateway = visitor.authorization, self._gateway
+        return drive(
+            lambda: run_statement(gateway, namespace, authorization, statement, token),
+            lambda commands: run(gateway.engine, commands, authorization),
+        )
+
+    def _source(self, reading: Any, table: Table, name: str) -> Table:
+        """Return the table of a statement for links to its rows, or the table of the page if it cannot be found."""
+        try:
+            found: Table = reading.table(table.namespace, name, LOOKING_UP)
+        except GatewayError:
+            return table
+        return found

@@ -8,9 +8,8 @@ from typing import Any
 
 import flask
 
-from tablegate.gateway.console.pages import Pages, Route, Tab, number_of
+from tablegate.gateway.console.pages import Pages, Route, Tab, address, number_of, refusal, render, server_url
 from tablegate.gateway.console.reading import TableReader
-from tablegate.gateway.console.rendering import address, refusal, render, server_url
 from tablegate.gateway.console.row_tables import row_table
 from tablegate.gateway.console.searches import BadSearch
 from tablegate.gateway.console.sign_in import ConsoleUser

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import flask
 
 from tablegate.gateway.console import searches
-from tablegate.gateway.console.pages import Pages, Route, number_of
-from tablegate.gateway.console.rendering import render
+from tablegate.gateway.console.pages import Pages, Route, number_of, render
 from tablegate.gateway.console.searches import BadSearch
 from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.control import access

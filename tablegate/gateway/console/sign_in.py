@@ -4,7 +4,7 @@ With auth `dev` local clients see everything, as in the control API. The pages o
 administrator's token there, too.
 
 All others sign in with a credential, the administrator's token or an identity, and get a cookie. For a credential it has the
-access id and an expiry, signed with the secret. For an identity it is a session (security/sessions.py). So servers keep no list
+access id and an expiry, signed with the secret. For an identity it is a session (security/credentials.py). So servers keep no list
 of sessions, all server processes accept the cookie, and it ends with the credential. A page of another site can neither send
 the cookie (SameSite=Strict) nor read a reply (access.py refuses foreign origins).
 
@@ -35,10 +35,9 @@ from tablegate.gateway.model.authorization.authorizations import Authorization, 
 from tablegate.gateway.model.authorization.quotas import covers
 from tablegate.gateway.model.tables.tables import is_reserved_namespace
 from tablegate.gateway.security.browsers import names_this_server
-from tablegate.gateway.security.credentials import ANY_PLACE, SHARED_NAMESPACE, Credential, Scheme
+from tablegate.gateway.security.credentials import ANY_PLACE, SHARED_NAMESPACE, Credential, Scheme, Sessions
 from tablegate.gateway.security.identities import ENTRA, ENTRA_SCHEME, BadToken, Identity
 from tablegate.gateway.security.issuer_keys import BadIssuer, check_url, read_json
-from tablegate.gateway.security.sessions import Sessions
 
 COOKIE = "tablegate-console"
 HOURS = 8

@@ -10,7 +10,6 @@ from typing import Any
 
 import flask
 
-from tablegate.gateway.console.charts import RANGES, table_chart
 from tablegate.gateway.console.forms import (
     Attempt,
     OperationRefused,
@@ -21,9 +20,17 @@ from tablegate.gateway.console.forms import (
     shown_sections,
     unplaced_problem,
 )
-from tablegate.gateway.console.pages import Pages, Route, note_definition, stream_of
+from tablegate.gateway.console.metric_pages import RANGES, table_chart
+from tablegate.gateway.console.pages import (
+    Pages,
+    Route,
+    address,
+    note_definition,
+    render,
+    server_url,
+    stream_of,
+)
 from tablegate.gateway.console.reading import DESCRIBING, STREAMING
-from tablegate.gateway.console.rendering import address, render, server_url
 from tablegate.gateway.console.searches import BadSearch
 from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.control.access import CONSOLE
@@ -33,7 +40,7 @@ from tablegate.gateway.dialects.dialect import Gateway
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 from tablegate.gateway.model.commands.row_search import RowSearch
 from tablegate.gateway.model.tables.tables import Table
-from tablegate.gateway.observability.metric_history import history
+from tablegate.gateway.observability.metrics import history
 
 # Counting rows is a scan. The list stops counting after this time, and the page of a table counts its rows.
 _COUNTING_S = 1.0

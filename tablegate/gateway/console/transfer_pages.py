@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 import flask
 
-from tablegate.gateway.console.pages import Pages, Route, number_of
+from tablegate.gateway.console.pages import Pages, Route, address, explained, number_of, render
 from tablegate.gateway.console.reading import LOOKING_UP, PUTTING, Cursor, TableReader, read_page
-from tablegate.gateway.console.rendering import address, explained, render
 from tablegate.gateway.console.row_files import FORMATS, IMPORT_ROWS, ReadRows
 from tablegate.gateway.console.searches import BadSearch
 from tablegate.gateway.console.sign_in import ConsoleUser

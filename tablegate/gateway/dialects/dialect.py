@@ -31,11 +31,10 @@ from tablegate.gateway.observability import metrics
 from tablegate.gateway.security import gate
 from tablegate.gateway.security.attempts import AttemptLimiter
 from tablegate.gateway.security.browsers import OriginPolicy, foreign_origin
-from tablegate.gateway.security.credentials import Credentials
+from tablegate.gateway.security.credentials import Credentials, Sessions
 from tablegate.gateway.security.grant_store import GrantStore
 from tablegate.gateway.security.identities import Identities
 from tablegate.gateway.security.quotas import Quotas
-from tablegate.gateway.security.sessions import Sessions
 
 if TYPE_CHECKING:
     import flask

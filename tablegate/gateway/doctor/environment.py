@@ -193,7 +193,7 @@ def certificate(context: CheckContext) -> Iterator[CheckResult]:
         return
     from cryptography import x509
 
-    from tablegate.gateway.server.certificates import Certificate
+    from tablegate.gateway.server.listening import Certificate
 
     Certificate(path, key)
     not_after = x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from tablegate.gateway.configuration.url_secrets import masked_target, masked_values
+from tablegate.gateway.configuration.secrets import masked_target, masked_values
 from tablegate.gateway.http.messages import Reply, Request, new_request_id
 from tablegate.gateway.model.request_facts import MAX_TEXT_LENGTH, RequestFacts, RequestKind
 from tablegate.gateway.observability import logs, metrics

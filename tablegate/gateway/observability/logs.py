@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from tablegate.gateway.configuration.url_secrets import masked, masked_values
+from tablegate.gateway.configuration.secrets import masked, masked_values
 
 log = logging.getLogger("tablegate")
 

@@ -28,7 +28,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode
 
 from tablegate.gateway import __version__
-from tablegate.gateway.configuration.url_secrets import masked
+from tablegate.gateway.configuration.secrets import masked
 from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.observability import metrics, prometheus
 

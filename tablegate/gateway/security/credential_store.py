@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 
-from tablegate.gateway.configuration.text_files import UnreadableText, read_text
+from tablegate.gateway.configuration.secrets import UnreadableText, read_text
 from tablegate.gateway.model.authorization.authorizations import PoliciesOfTable
 from tablegate.gateway.observability import audit
 from tablegate.gateway.security import grant_store

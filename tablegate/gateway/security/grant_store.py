@@ -27,10 +27,10 @@ from tablegate.gateway.model.authorization.authorizations import CallerIdentity
 from tablegate.gateway.model.authorization.grants import DENY_ALL, EVERYTHING, Effect, Policy, Statement
 from tablegate.gateway.model.errors import Busy
 from tablegate.gateway.observability import audit
+from tablegate.gateway.security import iam_policies, ram_policies, short_policies
 from tablegate.gateway.security.credentials import CALLERS_KEPT, TokenPolicies
+from tablegate.gateway.security.iam_conditions import BadPolicy
 from tablegate.gateway.security.identities import ENTRA, GROUP, ROLE, caller_of, split_account
-from tablegate.gateway.security.policies import iam_documents, ram_documents, short_forms
-from tablegate.gateway.security.policies.iam_conditions import BadPolicy
 from tablegate.gateway.store import accounts
 from tablegate.gateway.store.accounts import StoredGrant
 from tablegate.gateway.store.sql.databases import RetryableFailure, Session
@@ -139,14 +139,14 @@ def _short(document: str, identity: CallerIdentity) -> Policy:
     members: Any = orjson.loads(document)  # which refuses deep nesting without recursion in Python
     if not isinstance(members, dict):
         raise BadPolicy("a short form is an object")
-    return short_forms.short_policy(members)
+    return short_policies.short_policy(members)
 
 
 _READERS: Mapping[str, Callable[[str, CallerIdentity], Policy]] = {
     "all": lambda document, identity: EVERYTHING,
     "short": _short,
-    "iam": iam_documents.identity_policy,
-    "ram": lambda document, identity: ram_documents.ram_policy(document),
+    "iam": iam_policies.identity_policy,
+    "ram": lambda document, identity: ram_policies.ram_policy(document),
     "role": lambda document, identity: Policy(()),
 }
 
@@ -220,7 +220,7 @@ def _caller_of_token(grantee: str) -> CallerIdentity:
 def _union(
     grants: Iterable[WrittenGrant], roles: Iterable[str], grantee: str, identity: CallerIdentity
 ) -> Policy | None:
-    statements = list(short_forms.policy_of_azure_roles(roles).statements)
+    statements = list(short_policies.policy_of_azure_roles(roles).statements)
     for grant in grants:
         try:
             statements += policy_of(grant, identity).statements

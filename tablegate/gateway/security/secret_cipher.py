@@ -12,8 +12,8 @@ import os
 import secrets
 from pathlib import Path
 
+from tablegate.gateway.configuration.secrets import UnreadableText, read_text
 from tablegate.gateway.configuration.settings import BadSetting, Settings
-from tablegate.gateway.configuration.text_files import UnreadableText, read_text
 
 _NONCE_BYTES = 12
 LEAST_KEY_CHARACTERS = 16

@@ -14,7 +14,7 @@ from time import monotonic, thread_time
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.engine.scheduler import CpuShare, TargetFailed, Work, pause_after
 from tablegate.gateway.model.errors import Busy, CommitUnknown
-from tablegate.gateway.observability import logs, metric_history, metrics
+from tablegate.gateway.observability import logs, metrics
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credentials
 from tablegate.gateway.security.quotas import QuotaSync
@@ -117,7 +117,7 @@ class BackgroundWork:
         self._quotas = quotas
         self._look = Task(self._look_for_changes, look_period_s, monotonic() + look_period_s)
         tasks = [
-            Task(metric_history.history.sample_if_due, _CHECK_PERIOD_S),
+            Task(metrics.history.sample_if_due, _CHECK_PERIOD_S),
             self._look,
             Task(engine.retry_writes, _CHECK_PERIOD_S),
         ]

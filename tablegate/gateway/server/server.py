@@ -22,8 +22,8 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from tablegate.gateway.application import Application
+from tablegate.gateway.configuration.secrets import masked_target
 from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.configuration.url_secrets import masked_target
 from tablegate.gateway.control import health
 from tablegate.gateway.dialects.dialect import QUICK_BYTES, Dialect, UnloadedDialect
 from tablegate.gateway.http import request_context

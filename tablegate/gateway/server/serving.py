@@ -26,7 +26,7 @@ from tablegate.gateway.configuration.database_urls import without_password
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.control.health import PATHS
 from tablegate.gateway.observability import logs
-from tablegate.gateway.server import certificates, listening, workers
+from tablegate.gateway.server import listening, workers
 from tablegate.gateway.server.file_lock import FileLock
 from tablegate.gateway.server.relay import RelaySocket
 from tablegate.gateway.server.server_process import ServerProcess, add_initial_data, telemetry_class
@@ -101,7 +101,7 @@ def _supervise(
     settings: Settings,
     sockets: list[socket.socket],
     metrics_socket: socket.socket | None,
-    tls: certificates.Certificate | None,
+    tls: listening.Certificate | None,
     announce: Callable[[Application], None],
     open_database: OpenDatabase,
 ) -> None:
@@ -274,7 +274,7 @@ def _metrics_socket(settings: Settings) -> socket.socket | None:
     return _bind(host, settings.metrics_port, "--metrics-port")
 
 
-def _certificate(settings: Settings) -> certificates.Certificate | None:
+def _certificate(settings: Settings) -> listening.Certificate | None:
     if not settings.is_secure:
         return None
     certificate, key = settings.tls_cert, settings.tls_key
@@ -284,11 +284,11 @@ def _certificate(settings: Settings) -> certificates.Certificate | None:
             if settings.database_path
             else Path(tempfile.mkdtemp(prefix="tablegate-"))
         )
-        certificate, key = certificates.make_self_signed(folder, settings.host)
+        certificate, key = listening.make_self_signed_certificate(folder, settings.host)
     assert certificate is not None
     assert key is not None
     try:
-        return certificates.Certificate(certificate, key)
+        return listening.Certificate(certificate, key)
     except OSError as error:
         raise StartupError(f"cannot use the certificate {certificate}: {error}") from None
 

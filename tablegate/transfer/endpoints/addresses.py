@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
-from tablegate.gateway.configuration.url_secrets import is_secret_name
+from tablegate.gateway.configuration.secrets import is_secret_name
 from tablegate.transfer.endpoints.batching import PATIENCE_S
 from tablegate.transfer.endpoints.endpoint import Endpoint
 from tablegate.transfer.errors import ADDRESS_FORMS, BadAddress, MissingSoftware, TransferError

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from tablegate.gateway.command_line.options import FiniteFloatRange, SectionedCommand
-from tablegate.gateway.configuration.url_secrets import masked
+from tablegate.gateway.configuration.secrets import masked
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _CREDENTIALS = "TOML file of credentials (docs/migrate/replaying.md)."

@@ -1,7 +1,7 @@
 """Removal of signatures, keys, tokens and identities from recorded requests and replies.
 
 Only headers that are known to decide the result are kept. Any other may be a secret of a proxy or a framework, such
-as Cookie or X-Api-Key. Secrets in a query (gateway/configuration/url_secrets.py) are removed. The secrets of a request
+as Cookie or X-Api-Key. Secrets in a query (gateway/configuration/secrets.py) are removed. The secrets of a request
 are also removed from its body and its reply, because error texts of services contain the string to sign. Requests that
 exchange a token or a password for keys, and the replies with the keys, are recorded without bodies.
 Source: docs/protocols/dynamodb.md, azure-table.md and table-store.md on signatures.
@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from urllib.parse import unquote
 
-from tablegate.gateway.configuration.url_secrets import is_secret_name, masked_target, masked_user
+from tablegate.gateway.configuration.secrets import is_secret_name, masked_target, masked_user
 from tablegate.gateway.http.messages import Headers, Reply, Request
 
 _REQUEST_HEADERS = frozenset(

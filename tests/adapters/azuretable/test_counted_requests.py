@@ -6,20 +6,20 @@ import pytest
 from azure.core import MatchConditions
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
 
-from tablegate.gateway.observability import metric_history
-from tablegate.gateway.observability.metric_history import Counter
+from tablegate.gateway.observability import metrics
+from tablegate.gateway.observability.metrics import Counter
 from tests.conftest import Serve
 from tests.support.live_azure import LiveAzure
 
 
 def test_each_request_for_rows_is_a_unit_of_its_table(serve: Serve, database_url: str) -> None:
     table = LiveAzure(serve(database_url).url).service.create_table("counted")
-    entity, before = {"PartitionKey": "p", "RowKey": "r"}, metric_history.totals()
+    entity, before = {"PartitionKey": "p", "RowKey": "r"}, metrics.totals()
 
     def counted() -> tuple[float, float]:
         """Return the units of the table that were read and written."""
         totals, names = (
-            metric_history.totals(),
+            metrics.totals(),
             [Counter("table", "counted", kind) for kind in ("read", "write")],
         )
         read, write = (totals.get(name, 0.0) - before.get(name, 0.0) for name in names)

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablegate.gateway.console import charts
-from tablegate.gateway.observability.metric_history import Counter, MetricHistory
+from tablegate.gateway.console import metric_pages
+from tablegate.gateway.observability.metrics import Counter, MetricHistory
 
 
 def counted(latencies: dict[float, int], before: dict[Counter, float]) -> dict[Counter, float]:
     """Return the totals after requests of these latencies, in seconds, and the totals before them."""
     found = dict(before)
-    for bound in charts.BOUNDS:
-        counter = Counter("server", "", charts.bucket(bound))
+    for bound in metric_pages.BOUNDS:
+        counter = Counter("server", "", metric_pages.bucket(bound))
         more = sum(number for latency, number in latencies.items() if latency <= bound)
         found[counter] = before.get(counter, 0.0) + more
     return found
@@ -31,18 +31,18 @@ def test_quantiles_are_bounds_of_the_histogram() -> None:
     before = counted({0.0009: 90, 0.2: 9, 60.0: 1}, before)
     history.add(10.0, before)
     history.add(20.0, before)  # no request
-    excerpt = history.excerpt(charts.server_counters(), 900, 20.0)
-    _, _, curves = charts.SERVER_CHARTS["latencies"]
+    excerpt = history.excerpt(metric_pages.server_counters(), 900, 20.0)
+    _, _, curves = metric_pages.SERVER_CHARTS["latencies"]
     drawn = {label: list(values)[-2:] for label, values in curves(excerpt)}
     assert drawn == {"median": [1.0, None], "99 %": [250.0, None]}
-    assert charts._quantile([0.0] * len(charts.BOUNDS), 0.5) is None
+    assert metric_pages._quantile([0.0] * len(metric_pages.BOUNDS), 0.5) is None
     # A request above the last bound.
-    assert charts._quantile([0.0] * (len(charts.BOUNDS) - 1) + [1.0], 0.5) == 10_000
+    assert metric_pages._quantile([0.0] * (len(metric_pages.BOUNDS) - 1) + [1.0], 0.5) == 10_000
 
 
 @given(st.floats(min_value=1e-9, max_value=1e12))
 def test_a_grid_has_two_to_six_lines_and_covers_the_highest_value(highest: float) -> None:
-    chart = charts.drawn("Title", "ms", [("all", [highest])], 900)
+    chart = metric_pages.drawn("Title", "ms", [("all", [highest])], 900)
     assert 2 <= len(chart.grid) <= 6
     assert chart.grid[0][0] == chart.height
     assert chart.grid[-1][0] == pytest.approx(0, abs=1e-6)
@@ -50,9 +50,9 @@ def test_a_grid_has_two_to_six_lines_and_covers_the_highest_value(highest: float
     assert all(-0.06 <= float(point.split(",")[1]) <= chart.height for point in line.parts[0].split())
 
 
-@given(st.lists(st.floats(min_value=0, max_value=150), min_size=1, max_size=charts.MOST_LINES))
+@given(st.lists(st.floats(min_value=0, max_value=150), min_size=1, max_size=metric_pages.MOST_LINES))
 def test_labels_do_not_overlap(places: list[float]) -> None:
-    moved = charts._apart(places)
+    moved = metric_pages._apart(places)
     ordered = sorted(moved)
     assert all(after - before >= 17 - 1e-6 for before, after in itertools.pairwise(ordered))
     assert ordered[0] >= 0 and ordered[-1] <= 150
@@ -62,7 +62,7 @@ def test_labels_do_not_overlap(places: list[float]) -> None:
 
 
 def test_a_curve_has_gaps_where_there_is_no_sample() -> None:
-    chart = charts.drawn("Title", "", [("all", [1.0, 2.0, None, 1.0])], 900)
+    chart = metric_pages.drawn("Title", "", [("all", [1.0, 2.0, None, 1.0])], 900)
     [line] = chart.lines
     assert [len(part.split()) for part in line.parts] == [2, 2]  # a single value is a point
     assert line.now == "1"
@@ -75,7 +75,7 @@ def test_a_chart_of_tables_adds_reads_and_writes() -> None:
     history.add(now_s - 10, {})
     history.add(now_s, {Counter("table", "songs", kind): 20.0 for kind in ("read", "write")})
     names = ["songs", *(f"table{number}" for number in range(9))]
-    chart = charts.tables_chart(history, names, 900)
+    chart = metric_pages.tables_chart(history, names, 900)
     assert [(line.label, line.now) for line in chart.lines] == [
         ("songs", "4"), *((f"table{number}", "0") for number in range(5)),
     ]  # fmt: skip
@@ -88,9 +88,9 @@ def test_the_most_frequent_operations_are_drawn_and_all_are_listed() -> None:
     found |= {Counter("operation", name, "seconds"): 1.0 for name in names}
     history.add(now_s - 10, {})
     history.add(now_s, found)
-    chart = charts.operations_chart(history, 900)
+    chart = metric_pages.operations_chart(history, 900)
     assert [line.label for line in chart.lines] == [f"Operation{number}" for number in (8, 7, 6, 5, 4, 3)]
-    listed = charts.operation_metrics(history, 900)
+    listed = metric_pages.operation_metrics(history, 900)
     assert [(each.operation, each.requests) for each in listed] == [
         (f"Operation{number}", 10 + number) for number in range(8, -1, -1)
     ]

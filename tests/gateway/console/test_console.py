@@ -20,7 +20,7 @@ from tablegate.gateway.console import reading, table_pages
 from tablegate.gateway.console.sign_in import COOKIE
 from tablegate.gateway.features.jobs.job_commands import Job, ListUnfinishedJobs, StartJob
 from tablegate.gateway.security.grant_store import WrittenGrant
-from tablegate.gateway.security.policies.short_forms import short_policy
+from tablegate.gateway.security.short_policies import short_policy
 from tablegate.gateway.store.sql.databases import Unreachable
 from tablegate.gateway.store.store import Store
 from tests.conftest import Serve

@@ -22,11 +22,11 @@ from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.console import metric_pages, reading
 from tablegate.gateway.model.authorization.grants import Policy
 from tablegate.gateway.model.authorization.quotas import Quota
-from tablegate.gateway.observability import metric_history
-from tablegate.gateway.observability.metric_history import Counter, MetricHistory
+from tablegate.gateway.observability import metrics
+from tablegate.gateway.observability.metrics import Counter, MetricHistory
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import WrittenGrant, policy_of
-from tablegate.gateway.security.policies.short_forms import READ_ONLY
+from tablegate.gateway.security.short_policies import READ_ONLY
 from tablegate.gateway.wiring import connect, open_store
 from tests.gateway.console.test_console import Console, keys_of
 from tests.gateway.security.test_permission_cases import allow, policy
@@ -267,12 +267,12 @@ def test_the_chart_of_tables_has_those_that_the_visitor_may_describe(
 
 
 def test_metrics_of_a_table_are_its_units(server: Running) -> None:
-    before, live = metric_history.totals(), Live(server.url)
+    before, live = metrics.totals(), Live(server.url)
     live.client.put_item(TableName="songs", Item={"p": {"S": "units"}, "s": {"N": "1"}})
     live.client.get_item(TableName="secrets", Key={"p": {"S": "units"}, "s": {"N": "1"}}, ConsistentRead=True)
     by_arn = "arn:aws:dynamodb:us-east-1:000000000000:table/songs"
     live.client.get_item(TableName=by_arn, Key={"p": {"S": "units"}, "s": {"N": "1"}}, ConsistentRead=True)
-    after = metric_history.totals()
+    after = metrics.totals()
     added = {each: after[each] - before.get(each, 0.0) for each in after if each[:2] == ("table", "songs")}
     assert added == {("table", "songs", "write"): 1.0, ("table", "songs", "read"): 1.0}
 

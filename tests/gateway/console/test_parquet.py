@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tablegate.gateway.console import parquet_process, row_files
-from tablegate.gateway.console.parquet_process import NotConverted, lines_of_parquet
+from tablegate.gateway.console import row_files
+from tablegate.gateway.console.row_files import NotConverted, lines_of_parquet
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
 from tablegate.transfer.endpoints.files.parquet import ParquetFile
@@ -83,7 +83,7 @@ def test_what_cannot_be_read_is_explained(
     page = upload(console, b"PAR1 \xff no file", "parquet", 400)
     assert "rows.parquet is not a complete Parquet file" in page
     assert re.findall(r'name="lines"[^>]*>\n(.*?)</textarea>', page, re.DOTALL) == [""]
-    with parquet_process._one_at_a_time:
+    with row_files._one_at_a_time:
         assert "another Parquet file is being converted" in upload(console, b"", "parquet", 400)
         busy = console.get("/export", 400, **SONGS, format="parquet")
         assert "another Parquet file is being converted" in unescape(busy)

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 import requests
 
-from tablegate.gateway.console import charts
-from tablegate.gateway.observability import metric_history
-from tablegate.gateway.observability.metric_history import (
+from tablegate.gateway.console import metric_pages
+from tablegate.gateway.observability import metrics
+from tablegate.gateway.observability.metrics import (
     COARSE_S,
     DAY_S,
     FINE_S,
@@ -98,10 +98,10 @@ def test_sampling_takes_at_most_a_hundredth_of_a_core(monkeypatch: pytest.Monkey
         sampled.append(now_s[0])
         return {}
 
-    monkeypatch.setattr(metric_history, "totals", totals)
-    monkeypatch.setattr(metric_history.metrics, "has_measurements", lambda: True)
+    monkeypatch.setattr(metrics, "totals", totals)
+    monkeypatch.setattr(metrics.metrics, "has_measurements", lambda: True)
     clocks = SimpleNamespace(monotonic=lambda: now_s[0], thread_time=lambda: used_s[0])
-    monkeypatch.setattr(metric_history, "time", clocks)
+    monkeypatch.setattr(metrics, "time", clocks)
     history = MetricHistory()
     for _ in range(500):
         history.sample_if_due()
@@ -113,8 +113,8 @@ def test_figures_are_kept_without_somebody_looking(
     serve: Serve, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     history = MetricHistory()
-    monkeypatch.setattr(metric_history, "history", history)
-    monkeypatch.setattr(metric_history, "FINE_S", 0.1)
+    monkeypatch.setattr(metrics, "history", history)
+    monkeypatch.setattr(metrics, "FINE_S", 0.1)
     live = Live(serve(database_url).url)
     live.create("p:S", name="songs")
 
@@ -125,7 +125,7 @@ def test_figures_are_kept_without_somebody_looking(
     wait_until(is_counted)
     assert Counter("table", "songs", "write") in history.counters("table")
     requests.get(f"{live.url}/_tablegate/console/", timeout=PATIENCE_S)
-    assert Counter("operation", "gateway console and control", "requests") in metric_history.totals()
+    assert Counter("operation", "gateway console and control", "requests") in metrics.totals()
     # Counters of charts are named as the metrics name them.
     unused = {Counter("server", "", each) for each in ("errors", "throttled")}
-    assert set(charts.server_counters()) - unused <= set(metric_history.totals())
+    assert set(metric_pages.server_counters()) - unused <= set(metrics.totals())

@@ -10,9 +10,8 @@ import pytest
 
 from tablegate.gateway.configuration.settings import BadSetting, Settings
 from tablegate.gateway.security import issuer_keys
-from tablegate.gateway.security.credentials import Credentials, Scheme
+from tablegate.gateway.security.credentials import Credentials, Scheme, Sessions
 from tablegate.gateway.security.identities import BadToken, Identities, Identity
-from tablegate.gateway.security.sessions import Sessions
 from tests.support.oidc import Issuer, running_issuer
 from tests.support.waiting import wait_until
 

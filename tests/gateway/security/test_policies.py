@@ -24,7 +24,7 @@ from tablegate.gateway.model.authorization.conditions import ConditionKey, FactV
 from tablegate.gateway.model.authorization.grants import EVERYTHING, Policy, Verdict
 from tablegate.gateway.model.authorization.permissions import Channel, Permission, Purpose
 from tablegate.gateway.security.grant_store import WrittenGrant, policy_of, written_of
-from tablegate.gateway.security.policies.iam_conditions import BadPolicy
+from tablegate.gateway.security.iam_conditions import BadPolicy
 from tests.support.ram import action_of
 from tests.support.tables import each_row
 

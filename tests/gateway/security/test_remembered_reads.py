@@ -20,7 +20,7 @@ from tablegate.gateway.model.tables.tables import Rules, State, Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema, Position, encode_column
 from tablegate.gateway.model.values.values import Kind, text
 from tablegate.gateway.security.grant_store import WrittenGrant, policy_of
-from tablegate.gateway.server.event_loop import run_in_loop
+from tablegate.gateway.server.server_process import run_in_loop
 from tests.support.examples import examples
 
 IDENTITY = CallerIdentity("aws", "LIMITED", "000000000000", "arn:aws:iam::000000000000:user/LIMITED")

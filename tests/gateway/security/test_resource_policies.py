@@ -303,7 +303,7 @@ def test_a_grant_of_a_tables_policy_is_none_of_its_streams(server):
 
 
 def test_a_policy_that_can_no_longer_be_read_refuses_everything(server):
-    from tablegate.gateway.security.policies.iam_documents import stored_resource_policy
+    from tablegate.gateway.security.iam_policies import stored_resource_policy
 
     for each in stored_resource_policy("{}", credentials()[0].identity)[:1]:
         assert all(found.effect.value == "deny" for found in each.statements)

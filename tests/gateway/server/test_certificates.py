@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tablegate.gateway.observability import metrics, prometheus
-from tablegate.gateway.server.certificates import Certificate
+from tablegate.gateway.server.listening import Certificate
 from tests.support.running import Process
 from tests.support.waiting import PATIENCE_S
 

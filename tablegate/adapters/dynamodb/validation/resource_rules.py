@@ -3,7 +3,7 @@
 Order of the rules about members: dynalite validations/*.js, nubo-db/dynamodb-conformance (May 2026).
 
 The documents of PutResourcePolicy and CreateTable are checked and brought into their stored form.
-gateway/security/policies/iam_documents.py interprets statements, and rejects features that this server does not
+gateway/security/iam_policies.py interprets statements, and rejects features that this server does not
 support. Rules, texts and the canonical form: ack-api-quirks, measured in October 2026 (findings 205 to 212 and
 351 to 356). Rules of public access: developer guide, "Blocking public access with resource-based policies".
 """

@@ -6,7 +6,7 @@ precedence.
     Statement    allows or denies actions on resources if its conditions hold
     Policy       a tuple of statements
 
-Pure: independent of the dialects and of how grants are stored. gateway/security/policies/ converts IAM documents and
+Pure: independent of the dialects and of how grants are stored. gateway/security/ converts IAM documents and
 the forms of the other dialects. Evaluation follows "Policy evaluation logic" of the IAM guide: access is denied unless
 it is allowed, and an explicit denial overrides every allowance.
 """

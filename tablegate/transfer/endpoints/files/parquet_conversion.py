@@ -3,7 +3,7 @@
     python -m tablegate.transfer.endpoints.files.parquet_conversion read KEYS ROWS < FILE > LINES
     python -m tablegate.transfer.endpoints.files.parquet_conversion write KEYS NAME < LINES > FILE
 
-The console starts it (gateway/console/parquet_process.py), because a small file can claim any size. LINES are rows
+The console starts it (gateway/console/row_files.py), because a small file can claim any size. LINES are rows
 without header and end (gateway/model/values/row_lines.py). KEYS is the option of Parquet files, such as `pk:S,sk:N`.
 ROWS is the maximum number of rows. An error is a line on standard error, with exit status 1.
 """

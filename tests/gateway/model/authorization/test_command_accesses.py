@@ -19,7 +19,7 @@ from tablegate.gateway.model.authorization.conditions import EVERY
 from tablegate.gateway.model.authorization.grants import EVERYTHING, Effect, Policy, Resources, Statement
 from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Channel, Permission, Purpose
 from tablegate.gateway.model.commands.command import Command
-from tablegate.gateway.security.policies import iam_documents, ram_documents
+from tablegate.gateway.security import iam_policies, ram_policies
 from tests.support.ram import action_of
 
 
@@ -50,7 +50,7 @@ def test_every_operation_of_dynamodb_can_be_granted_by_its_name() -> None:
     }  # fmt: skip
     for name, row in DYNAMODB.items():
         if name not in parts:
-            doors = iam_documents.ACTIONS[name]
+            doors = iam_policies.ACTIONS[name]
             assert any(
                 (permission, row.purpose.channel) in doors for permission in row.purpose.permissions
             ), name
@@ -59,7 +59,7 @@ def test_every_operation_of_dynamodb_can_be_granted_by_its_name() -> None:
 def test_every_operation_of_table_store_can_be_granted_by_its_name() -> None:
     for name, row in TABLE_STORE.items():
         if name not in ("AddDefinedColumn", "DeleteDefinedColumn"):  # parts of ots:UpdateTable
-            doors = ram_documents.ACTIONS[action_of(name)]
+            doors = ram_policies.ACTIONS[action_of(name)]
             assert any(
                 (permission, row.purpose.channel) in doors for permission in row.purpose.permissions
             ), name

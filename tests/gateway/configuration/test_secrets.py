@@ -9,12 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablegate.gateway.configuration.url_secrets import (
-    is_secret_name,
-    masked,
-    masked_target,
-    masked_values,
-)
+from tablegate.gateway.configuration.secrets import is_secret_name, masked, masked_target, masked_values
 
 SECRET = "c2VjcmV0/+c2ln=="
 NAMES = (

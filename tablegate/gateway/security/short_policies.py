@@ -25,7 +25,7 @@ from tablegate.gateway.model.authorization.permissions import (
     GrantAction,
     Permission,
 )
-from tablegate.gateway.security.policies.iam_conditions import BadPolicy
+from tablegate.gateway.security.iam_conditions import BadPolicy
 
 _P = Permission
 WORDS: Mapping[str, frozenset[Permission]] = {

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tablegate.gateway.model.authorization.conditions import ConditionKey, Glob
-from tablegate.gateway.security.policies.iam_conditions import BadPolicy, conditions_of
+from tablegate.gateway.security.iam_conditions import BadPolicy, conditions_of
 from tests.support.tables import each_row
 
 

@@ -15,8 +15,8 @@ from typing import Any
 from tablegate.gateway.model.authorization.conditions import EVERY, Condition, Glob
 from tablegate.gateway.model.authorization.grants import Effect, Policy, Resources, Statement
 from tablegate.gateway.model.authorization.permissions import Channel, GrantAction, Permission
-from tablegate.gateway.security.policies.iam_conditions import BadPolicy, conditions_of
-from tablegate.gateway.security.policies.iam_documents import read_document
+from tablegate.gateway.security.iam_conditions import BadPolicy, conditions_of
+from tablegate.gateway.security.iam_policies import read_document
 
 _P = Permission
 _MEMBERS = frozenset({"Effect", "Action", "NotAction", "Resource", "NotResource", "Condition"})

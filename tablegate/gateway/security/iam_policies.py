@@ -23,7 +23,7 @@ from tablegate.gateway.model.authorization import grants
 from tablegate.gateway.model.authorization.authorizations import CallerIdentity, ResourceDecision
 from tablegate.gateway.model.authorization.conditions import EVERY, Glob
 from tablegate.gateway.model.authorization.permissions import Channel, GrantAction, Permission
-from tablegate.gateway.security.policies.iam_conditions import BadPolicy, conditions_of
+from tablegate.gateway.security.iam_conditions import BadPolicy, conditions_of
 
 _P = Permission
 _BY_ITSELF = (Channel.SINGLE, Channel.TRANSACTION)

@@ -1,15 +1,31 @@
-"""Credentials in URLs and headers: their names, and their removal from texts that are logged.
+"""Secrets: their files, and the removal of credentials in URLs and headers from texts that are logged.
 
-This module alone decides what is secret there. The log, the audit log, spans, the request log, recordings and messages of the
-command line use it. It prefers to mask too much: a masked name of no secret is only a loss of detail.
+This module alone decides what is secret in URLs and headers. The log, the audit log, spans, the request log, recordings and
+messages of the command line use it. It prefers to mask too much: a masked name of no secret is only a loss of detail.
 """
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
+
+
+class UnreadableText(ValueError):
+    """A file that cannot be read as text. The message names the file and the reason."""
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file in UTF-8. Raises UnreadableText."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UnreadableText(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UnreadableText(f"cannot read {path}: it is not text in UTF-8") from None
+
 
 MASK = "***"
 _NAMES = frozenset({"sig", "code", "state", "sessionstate", "nonce", "key", "auth", "sas", "pwd", "jwt"})
