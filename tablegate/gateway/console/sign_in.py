@@ -4,8 +4,8 @@ With auth `dev` local clients see everything, as in the control API. The pages o
 administrator's token there, too.
 
 All others sign in with a credential, the administrator's token or an identity, and get a cookie. For a credential it has the
-access id and an expiry, signed with the secret. For an identity it is a session (security/credentials.py). So servers keep no list
-of sessions, all server processes accept the cookie, and it ends with the credential. A page of another site can neither send
+access id and an expiry, signed with the secret. For an identity it is a session (security/credentials.py). So servers keep no
+list of sessions, all server processes accept the cookie, and it ends with the credential. A page of another site can neither send
 the cookie (SameSite=Strict) nor read a reply (access.py refuses foreign origins).
 
 An identity of an OpenID Connect issuer signs in by authorization code with PKCE, state and nonce. The browser keeps state, nonce

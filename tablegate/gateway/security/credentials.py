@@ -95,7 +95,7 @@ class Credential:
 
     @property
     def is_of_identity(self) -> bool:
-        """True for the temporary credential of an identity (sessions.py)."""
+        """True for the temporary credential of an identity."""
         return self.identity.scheme == ENTRA_SCHEME
 
     @property
@@ -163,7 +163,7 @@ class Credentials:
         self._by_id: dict[tuple[Scheme, str], Credential] = {}
         self.token_policies = TokenPolicies()
         self.find_session: Callable[[Scheme, str, str, float, str], Credential | None] | None = None
-        """Returns the temporary credential of a scheme, an access id, a session token and an instance (sessions.py)."""
+        """Returns the temporary credential of a scheme, an access id, a session token and an instance (`Sessions.find`)."""
         self._resources: authorizations.ResourcePolicies | None = None
         self.is_limited = False
         """True if a stored credential is restricted, or a table has a resource policy."""

@@ -1,4 +1,4 @@
-"""The server in one process: its connections, and the path of a request. event_loop.py runs it.
+"""The server in one process: its connections, and the path of a request. server_process.py runs it.
 
 A request of a dialect goes into the tick (tick.py). If it may wait for something else than the database, its dialect
 serves it on a small thread pool. If no dialect matches it, the WSGI application answers it there. All operations on
@@ -55,7 +55,7 @@ class ServerContext:
     """The parts that a server uses besides its sockets.
 
     - `application`: routes requests to the dialects
-    - `call_application`: calls the WSGI application (wsgi.py) with a request that no dialect matches
+    - `call_application`: calls the WSGI application (http/messages.py) with a request that no dialect matches
     - `trail`, `telemetry`: receive answered requests
     """
 

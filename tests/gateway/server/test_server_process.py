@@ -10,7 +10,7 @@ import pytest
 
 _FAULTS = """
 import resource
-from tablegate.gateway.server import event_loop
+from tablegate.gateway.server import server_process
 
 def faults() -> int:
     began = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -19,7 +19,7 @@ def faults() -> int:
         del held
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - began
 
-assert event_loop.keep_freed_memory()
+assert server_process.keep_freed_memory()
 faults()
 print(faults())
 """

@@ -219,7 +219,7 @@ def _check_actions(member: Any, of_stream: bool) -> None:
 def _is_action(action: str, of_stream: bool) -> bool:
     service, _, name = action.partition(":")
     if "*" in name or "?" in name or service != "dynamodb":
-        return True  # iam_documents.py checks these
+        return True  # iam_policies.py checks these
     if of_stream:
         return name in _STREAM_ACTIONS | _POLICY_ACTIONS
     return name not in _STREAM_ACTIONS | {"liststreams", "listtables"}
