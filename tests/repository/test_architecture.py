@@ -20,7 +20,7 @@ GROUPS = {
     "gateway": (
         "model", "configuration", "observability", "http", "observability.audit", "store", "observability.audit_sinks",
         "security", "engine", "features", "capabilities", "security.quotas", "security.gate", "observability.telemetry",
-        "server.listening", "dialects", "control", "application", "doctor", "console", "app", "server",
+        "server.listening", "dialects", "control", "application", "wiring", "doctor", "console", "app", "server",
         "command_line", "__main__",
     ),
     "adapters.dynamodb": (
@@ -286,7 +286,7 @@ def test_an_adapter_imports_only_the_engine_the_model_and_http() -> None:
         "observability.audit",
         "observability.metrics",
         "security.credentials",
-        "security.cryptography",
+        "security.signatures",
         "security.gate",
         "security.identities",
     )

@@ -57,7 +57,7 @@ def record_current_command() -> None:
 
 @contextlib.contextmanager
 def opened_database(settings: Settings) -> Iterator[Any]:
-    """Open the database of these settings (application.OpenDatabase), with this release's schema. Raises ClickException.
+    """Open the database of these settings (wiring.OpenDatabase), with this release's schema. Raises ClickException.
 
     The name of the database is printed on standard error, because standard output has the results.
     """

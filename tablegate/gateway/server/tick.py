@@ -1,7 +1,7 @@
 """The tick: the commands of all requests that are ready in one iteration of the event loop form one list for the
 database.
 
-A request is a coroutine (dialect.py): it yields the commands that it awaits, is sent their outcomes and returns its
+A request is a coroutine (coroutines.py): it yields the commands that it awaits, is sent their outcomes and returns its
 reply. The commands of all ready requests go to `engine.run` together, and each request receives its own outcomes.
 Requests that await again join the next tick. One transaction and one fsync serve all requests that arrived while the
 previous list was running. A server process has no other concurrency.
