@@ -11,7 +11,7 @@ from typing import Any
 from tablegate.adapters.tablestore.call import TableOrIndex
 from tablegate.adapters.tablestore.rows.selections import RowSelection
 from tablegate.adapters.tablestore.tables import options
-from tablegate.adapters.tablestore.values import keys
+from tablegate.adapters.tablestore.values.keys import check_values, key_of
 from tablegate.adapters.tablestore.values.values import (
     DEFINED_KINDS,
     check_attribute,
@@ -273,8 +273,8 @@ def write_of(table: Table, values: Mapping[str, Value], old: Row | None, now_ms:
     names = table.key_schema.names
     try:
         key_cells = [WireCell(name, key_value_shown(values[name])) for name in names if name in values]
-        keys.check_values(key_cells, allows_auto_increment=False)
-        key = keys.key_of(table, key_cells)
+        check_values(key_cells, allows_auto_increment=False)
+        key = key_of(table, key_cells)
         seen = {name: view(value) for name, value in values.items() if name not in names}
         nulls = {name: value for name, value in seen.items() if value.kind is Kind.NULL}
         seen = {name: value for name, value in seen.items() if name not in nulls}

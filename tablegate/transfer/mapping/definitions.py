@@ -15,11 +15,10 @@ from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.mapping import rules
+from tablegate.transfer.mapping.keys import EXACT_NUMBERS
 from tablegate.transfer.mapping.names import table_name
 from tablegate.transfer.mapping.rules import MappingFinding
 from tablegate.transfer.mapping.to_dynamodb import key_column
-
-_NUMBERS = frozenset({Kind.DECIMAL, Kind.INT64})
 
 
 def defined_in(
@@ -72,7 +71,7 @@ def _note_keys(source: Definition, key_schema: KeySchema, notes: list[MappingFin
             notes += [
                 MappingFinding(rules.KEY_ORDER, column.name)
                 for at, column in enumerate(mine)
-                if column.kind in _NUMBERS and (len(mine) != len(other) or other[at].kind is Kind.TEXT)
+                if column.kind in EXACT_NUMBERS and (len(mine) != len(other) or other[at].kind is Kind.TEXT)
             ]
     if source.service is Service.AZURE_TABLE:
         notes.append(MappingFinding(rules.TIMESTAMP_NOT_KEPT, "Timestamp"))

@@ -27,7 +27,7 @@ def no_check(column: KeyColumn, is_partition: bool, value: Value) -> MappingRule
     return None
 
 
-_NUMBERS = frozenset({Kind.DECIMAL, Kind.INT64})
+EXACT_NUMBERS = frozenset({Kind.DECIMAL, Kind.INT64})
 
 
 class KeyMapping:
@@ -146,7 +146,8 @@ def _can_hold(source: tuple[KeyColumn, ...], target: tuple[KeyColumn, ...]) -> b
         return not columns or (len(columns) == 1 and columns[0].kind in (Kind.TEXT, Kind.BYTES))
     if len(source) == len(target) == 1:
         return not (
-            {source[0].kind, target[0].kind} >= {Kind.BYTES} and {source[0].kind, target[0].kind} & _NUMBERS
+            {source[0].kind, target[0].kind} >= {Kind.BYTES}
+            and {source[0].kind, target[0].kind} & EXACT_NUMBERS
         )
     # Several columns are joined to one text, which needs a single text column at the other end.
     if len(source) == 1 or len(target) == 1:
@@ -166,7 +167,7 @@ def _rule_of(source: tuple[KeyColumn, ...], target: tuple[KeyColumn, ...]) -> Ma
     for mine, other in zip(source, target, strict=False):
         if mine.kind is other.kind:
             continue
-        if mine.kind in _NUMBERS and other.kind in _NUMBERS:
+        if mine.kind in EXACT_NUMBERS and other.kind in EXACT_NUMBERS:
             worst = worst or rules.KEY_KIND
         elif other.kind is Kind.TEXT:
             worst = rules.KEY_AS_TEXT

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tablegate.adapters.dynamodb.values import keys
+from tablegate.adapters.dynamodb.values.keys import check_given_index_keys
 from tablegate.adapters.dynamodb.values.scalars import InvalidValue
 from tablegate.adapters.dynamodb.values.values import check_name as check_dynamodb_name
-from tablegate.adapters.dynamodb.values.values import item_of, measure, view
-from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.values.values import item_of, measure
+from tablegate.adapters.dynamodb.values.values import view as dynamodb_view
+from tablegate.adapters.dynamodb.wire import limits as dynamodb_limits
 from tablegate.gateway.model.commands.table_commands import NewIndex
 from tablegate.gateway.model.errors import BadKey, KeyTooLong
 from tablegate.gateway.model.tables.indexes import Index
@@ -63,11 +64,11 @@ class ToDynamoDB(MappingTarget):
         if not value.data:
             return rules.KEY_EMPTY
         size = len(value.data) if value.kind is Kind.BYTES else len(value.data.encode())
-        bytes_max = limits.PARTITION_KEY_BYTES if is_partition else limits.SORT_KEY_BYTES
+        bytes_max = dynamodb_limits.PARTITION_KEY_BYTES if is_partition else dynamodb_limits.SORT_KEY_BYTES
         return rules.KEY_TOO_LONG if size > bytes_max else None
 
     def view(self, value: Value) -> Value:
-        return view(value)
+        return dynamodb_view(value)
 
     def has_null(self) -> bool:
         return True
@@ -105,11 +106,11 @@ class ToDynamoDB(MappingTarget):
         return new_contents
 
     def refusal(self, contents: Contents) -> MappingFinding | None:
-        if contents.size_bytes > limits.ITEM_BYTES:
+        if contents.size_bytes > dynamodb_limits.ITEM_BYTES:
             return MappingFinding(rules.ROW_TOO_LARGE, "")
         if self._has_indexes:
             try:
-                keys.check_given_index_keys(self._table, contents)
+                check_given_index_keys(self._table, contents)
             except (BadKey, KeyTooLong) as refusal:
                 column = refusal.facts.get("column") if isinstance(refusal, BadKey) else None
                 return MappingFinding(rules.INDEX_KEY, column.name if column is not None else "")
@@ -128,7 +129,7 @@ def shown_schema(schema: KeySchema) -> KeySchema:
 def _one_column(columns: tuple[KeyColumn, ...]) -> tuple[KeyColumn, ...]:
     if len(columns) > 1:
         name = name_of(columns)
-        if len(name) > limits.KEY_NAME_CHARACTERS:
+        if len(name) > dynamodb_limits.KEY_NAME_CHARACTERS:
             name = azure_name_for(name, lambda candidate: False)
         return (KeyColumn(name, Kind.TEXT),)
     return tuple(key_column(column) for column in columns)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from tablegate.adapters.tablestore.capacity import request_size
 from tablegate.adapters.tablestore.values.values import key_kind_shown
-from tablegate.adapters.tablestore.values.views import view
-from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.values.views import view as tablestore_view
+from tablegate.adapters.tablestore.wire import limits as tablestore_limits
 from tablegate.adapters.tablestore.wire.names import is_column_name, is_name
 from tablegate.adapters.tablestore.wire.plainbuffer import WireCell, WireRow
 from tablegate.gateway.model.tables.tables import azure_name_for
@@ -37,16 +37,16 @@ class ToTableStore(MappingTarget):
         self._defined = defined
 
     def check_key(self, column: KeyColumn, is_partition: bool, value: Value) -> MappingRule | None:
-        return rules.KEY_TOO_LONG if size_bytes(value) > limits.KEY_VALUE_MAX_BYTES else None
+        return rules.KEY_TOO_LONG if size_bytes(value) > tablestore_limits.KEY_VALUE_MAX_BYTES else None
 
     def view(self, value: Value) -> Value:
-        return view(value)
+        return tablestore_view(value)
 
     def check_name(self, name: str) -> MappingRule | None:
         return None if is_column_name(name) else rules.NAME_NOT_ALLOWED
 
     def check_value(self, name: str, value: Value) -> MappingRule | None:
-        if value.kind in (Kind.TEXT, Kind.BYTES) and size_bytes(value) > limits.VALUE_MAX_BYTES:
+        if value.kind in (Kind.TEXT, Kind.BYTES) and size_bytes(value) > tablestore_limits.VALUE_MAX_BYTES:
             return rules.VALUE_TOO_LONG
         if self._defined and self._defined.get(name, value.kind) is not value.kind:
             return rules.DEFINED_KIND
@@ -81,21 +81,23 @@ class ToTableStore(MappingTarget):
     ) -> MappingRule | None:
         """Return the rule that forbids the row as a whole."""
         number = len(cells) if not self._keeps_stamps else sum(map(len, cells.values()))
-        if number > limits.COLUMNS_MAX:
+        if number > tablestore_limits.COLUMNS_MAX:
             return rules.TOO_MANY_ATTRIBUTES
         stamped = self._keeps_stamps
         if stamped and any(
-            not 0 <= cell.stamp_ms < limits.STAMP_END_MS for versions in cells.values() for cell in versions
+            not 0 <= cell.stamp_ms < tablestore_limits.STAMP_END_MS
+            for versions in cells.values()
+            for cell in versions
         ):
             return rules.STAMP_OUT_OF_RANGE
-        if contents.size_bytes > limits.WRITE_MAX_BYTES // 2:
+        if contents.size_bytes > tablestore_limits.WRITE_MAX_BYTES // 2:
             wire = [
                 WireCell(name, cell.value, cell.stamp_ms if stamped else None)
                 for name, versions in cells.items()
                 for cell in versions
             ]
             keys = [WireCell(name, value) for name, value in key_values.items()]
-            if request_size(WireRow(keys, wire)) > limits.WRITE_MAX_BYTES:
+            if request_size(WireRow(keys, wire)) > tablestore_limits.WRITE_MAX_BYTES:
                 return rules.ROW_TOO_LARGE
         return None
 

@@ -59,8 +59,8 @@ class RowWrite(NamedTuple):
         """Return the key of the written row, with an assigned auto-increment number."""
         if outcome.new is not None:
             return keys.key_cells(target, outcome.new)
-        values = zip(target.key_names, self.write.key.values, strict=True)
-        return [WireCell(name, key_value_shown(value)) for name, value in values]
+        columns = zip(target.key_names, self.write.key.values, strict=True)
+        return [WireCell(name, key_value_shown(value)) for name, value in columns]
 
 
 class WriteTarget(NamedTuple):

@@ -24,12 +24,11 @@ from fastcrc import crc64
 
 from tablegate.adapters.dynamodb.export_files.compression import (
     Compression,
-    UnreadableFile,
     compressed,
     reading,
 )
 from tablegate.gateway.model.values.keys import KeySchema, Position
-from tablegate.gateway.model.values.row_lines import end_line, row_line
+from tablegate.gateway.model.values.row_lines import UnreadableFile, end_line, row_line
 from tablegate.gateway.model.values.rows import Row
 from tablegate.transfer.endpoints.endpoint import Definition
 from tablegate.transfer.endpoints.files.row_lines import header_line, read_header, read_row
