@@ -40,8 +40,8 @@ from tablegate.adapters.azuretable.entities import entity_renderer
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS
 from tablegate.adapters.dynamodb.validation import fast_validator
 from tablegate.adapters.dynamodb.values import keys, values
-from tablegate.adapters.tablestore.rows import checks as tablestore_checks
 from tablegate.adapters.tablestore.rows import selections
+from tablegate.adapters.tablestore.rows import writes as tablestore_checks
 from tablegate.adapters.tablestore.wire.plainbuffer import WireCell
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.capabilities import new_engine
@@ -61,7 +61,7 @@ from tablegate.gateway.store.opening import open_database
 from tablegate.gateway.store.store import Store
 from tablegate.transfer.comparing.checksums import TableSums
 from tablegate.transfer.comparing.sides import CompareOptions, TablePair
-from tablegate.transfer.endpoints.database.endpoint import DatabaseEndpoint
+from tablegate.transfer.endpoints.database import DatabaseEndpoint
 from tablegate.transfer.endpoints.endpoint import Definition, ScanPage, Service
 
 _ROUNDS = 31

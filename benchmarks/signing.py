@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from email.utils import formatdate
 
-from tablegate.adapters.azuretable.auth import auth as azure_auth
+from tablegate.adapters.azuretable import auth as azure_auth
 from tablegate.adapters.dynamodb.wire import auth as aws
 from tablegate.adapters.tablestore.wire import auth as ots
 from tablegate.gateway.http.messages import Request

@@ -34,7 +34,7 @@ from tablegate.gateway.model.values.values import Kind, text
 from tablegate.gateway.store.postgresql import statements
 from tablegate.gateway.store.rows import rows as stored_rows
 from tablegate.gateway.store.sql.positions import stored_position
-from tablegate.transfer.endpoints.database.endpoint import DatabaseEndpoint
+from tablegate.transfer.endpoints.database import DatabaseEndpoint
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 
 _PAIR = KeySchema((KeyColumn("pk", Kind.TEXT),), (KeyColumn("sk", Kind.TEXT),))

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from tablegate.gateway.command_line.options import FiniteFloatRange, SectionedCommand
-from tablegate.transfer.flags import (
+from tablegate.transfer.commands import (
     DUPLICATES,
     ESCAPE_KEYS,
     KINDS,

@@ -1,6 +1,6 @@
 """Attempts to do more than identity and grants allow, in the three dialects: other operations, and proofs that are forged.
 
-Signatures by user delegation keys: tests/adapters/azuretable/auth/test_delegation.py. Only the issuer has a socket.
+Signatures by user delegation keys: tests/adapters/azuretable/test_delegation.py. Only the issuer has a socket.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tablegate.adapters.tablestore.wire.protocol import tunnel_pb2
 from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.security.credentials import Credential, Scheme, Sessions
 from tablegate.gateway.security.identities import Identity
-from tests.adapters.azuretable.auth.identified import (
+from tests.adapters.azuretable.identified import (
     ACCOUNT,
     KEY,
     OTHER_ACCOUNT,

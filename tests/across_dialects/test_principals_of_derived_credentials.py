@@ -26,9 +26,9 @@ from tests.across_dialects.test_attempts_of_identities import (
     dynamodb_requests,
     tablestore_requests,
 )
-from tests.adapters.azuretable.auth.identified import IdentifiedService, identified_service
-from tests.adapters.azuretable.auth.test_delegation import KEY_PATH, get, key_info, key_of, signed
 from tests.adapters.azuretable.client import code_of
+from tests.adapters.azuretable.identified import IdentifiedService, identified_service
+from tests.adapters.azuretable.test_delegation import KEY_PATH, get, key_info, key_of, signed
 
 ORIGINS = ("token", "signature", "DynamoDB", "Table Store", "console")
 ALICE = Identity("alice", ("ops", "blocked"), ("clerk",))

@@ -26,7 +26,7 @@ from tests.across_dialects.test_attempts_of_identities import (
     dynamodb_requests,
     tablestore_requests,
 )
-from tests.adapters.azuretable.auth.identified import KEY, identified_service
+from tests.adapters.azuretable.identified import KEY, identified_service
 from tests.support.audit_lines import Gathering
 
 ONE_REQUEST = 0.001

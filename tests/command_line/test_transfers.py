@@ -23,7 +23,7 @@ from tablegate.gateway.__main__ import main
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Kind, Value, text
 from tablegate.testing import Server
-from tablegate.transfer.endpoints.database.endpoint import DatabaseEndpoint
+from tablegate.transfer.endpoints.database import DatabaseEndpoint
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.endpoints.files import file_endpoint
 from tablegate.transfer.endpoints.files.file_endpoint import LineReader
@@ -433,7 +433,7 @@ def test_help_loads_nothing_of_it() -> None:
     )  # fmt: skip
     assert set(re.findall(r"'([\w.]+)'", done.stdout)) <= {
         "tablegate.transfer.commands", "tablegate.transfer.comparison_commands", "tablegate.transfer.errors",
-        "tablegate.transfer.flags", "tablegate.transfer.traffic", "tablegate.transfer.traffic.commands",
+        "tablegate.transfer.traffic", "tablegate.transfer.traffic.commands",
     }  # fmt: skip
 
 

@@ -186,9 +186,7 @@ def rows() -> Iterator[Row]:
         yield _row("dynamodb", name, dynamodb.purpose, _of_dynamodb(name), name not in _OF_AWS_ACCOUNTS)
     for (resource, verb, comp), azure in AZURE.items():
         name = f"{verb} {resource.__name__}{comp and '?' + comp}"
-        if (
-            comp == "userdelegationkey"
-        ):  # for identities only (tests/adapters/azuretable/auth/test_delegation.py)
+        if comp == "userdelegationkey":  # for identities only (tests/adapters/azuretable/test_delegation.py)
             continue
         yield _row("azuretable", name, azure.purpose, _of_azure(name), name not in _OF_AZURE_ACCOUNTS)
     for name, operation in TABLE_STORE.items():

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from tablegate.adapters.azuretable.auth import entra_id
-from tablegate.adapters.azuretable.tables.documents import formatted
+from tablegate.adapters.azuretable import auth
+from tablegate.adapters.azuretable.xml_documents import formatted
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.app import application_of, create_app
 from tablegate.gateway.configuration.loading import load
@@ -32,7 +32,7 @@ from tablegate.gateway.security.identities import Identity
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.wiring import connect, open_store
 from tablegate.migrations import schema
-from tests.adapters.azuretable.auth.test_delegation import signed
+from tests.adapters.azuretable.test_delegation import signed
 from tests.entry_matrix.requests import KNOWN, Derived
 from tests.support.running import Running, call_plainly, start_app
 from tests.support.strict import NOW_MS, Strict
@@ -136,10 +136,8 @@ class Matrix:
         keys = gateway.sessions.issue(identity, 3600, NOW_MS / 1000)
         assert keys is not None
         start, expiry = (f"{formatted(gateway.now_ms() / 1000 + seconds)}" for seconds in (0, 3600))
-        key = entra_id.issued_key(
-            gateway, KNOWN, identity, start, expiry, "", entra_id.FIRST_DELEGATION_VERSION
-        )
-        document = ElementTree.fromstring(entra_id.key_document(key, key.value(gateway, KNOWN)))
+        key = auth.issued_key(gateway, KNOWN, identity, start, expiry, "", auth.FIRST_DELEGATION_VERSION)
+        document = ElementTree.fromstring(auth.key_document(key, key.value(gateway, KNOWN)))
         members = {child.tag: child.text or "" for child in document}
         return Derived(
             identity.grantee, keys, lambda table: signed(members, account=KNOWN, tn=table, sp="raud")

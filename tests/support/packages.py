@@ -89,9 +89,9 @@ MODULES_OF_EXTRAS = {
     "clouds": (
         "adapters.dynamodb.features.exports_imports.s3_store",
         "adapters.dynamodb.features.kinesis.producer",
-        "transfer.endpoints.dynamodb.client",
-        "transfer.endpoints.azure_table.client",
-        "transfer.endpoints.table_store.client",
+        "transfer.endpoints.dynamodb_client",
+        "transfer.endpoints.azure_table_client",
+        "transfer.endpoints.table_store_client",
     ),
     "parquet": ("transfer.endpoints.files.parquet_columns",),
     "ion": ("adapters.dynamodb.export_files.ion_values",),

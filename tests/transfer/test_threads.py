@@ -10,7 +10,7 @@ import pytest
 from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT
 from tablegate.transfer import threads
 from tablegate.transfer.comparing.verifying import verify
-from tablegate.transfer.endpoints.azure_table.client import Account, Client
+from tablegate.transfer.endpoints.azure_table_client import Account, Client
 from tablegate.transfer.endpoints.batching import RetryBudget
 from tests.support.waiting import PATIENCE_S, wait_until
 from tests.transfer.support.memory_endpoint import MemoryEndpoint, MemoryTable, definition_of, rows_of

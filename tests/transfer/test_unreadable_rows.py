@@ -12,7 +12,7 @@ import pytest
 
 from tablegate.gateway.model.values.keys import Key
 from tablegate.transfer.comparing.checksums import signature
-from tablegate.transfer.comparing.reports import Difference, ExitStatus
+from tablegate.transfer.comparing.differences import Difference, ExitStatus
 from tablegate.transfer.comparing.verifying import diff, verify
 from tablegate.transfer.copying.copying import CopyOptions, run, write_rejects
 from tablegate.transfer.copying.job import CopyJob, Counts

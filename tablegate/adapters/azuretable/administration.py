@@ -8,10 +8,10 @@ from typing import Any
 import orjson
 
 from tablegate.adapters.azuretable import DIALECT
-from tablegate.adapters.azuretable.auth.shared_access import Grant
 from tablegate.adapters.azuretable.call import CallContext, OperationReply
 from tablegate.adapters.azuretable.flavours import STORAGE
 from tablegate.adapters.azuretable.operation_table import PLAIN, operation_of, purpose_of
+from tablegate.adapters.azuretable.shared_access import Grant
 from tablegate.adapters.azuretable.wire.addresses import Address, TableEntry, TableSet
 from tablegate.adapters.azuretable.wire.errors import ServiceError, service_error_of
 from tablegate.gateway.dialects.adapter import DialectAdministration

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tablegate.adapters.azuretable import queries
 from tablegate.adapters.azuretable.call import (
     CallContext,
     OperationReply,
@@ -21,8 +22,7 @@ from tablegate.adapters.azuretable.call import (
 from tablegate.adapters.azuretable.entities import entities
 from tablegate.adapters.azuretable.entities.entities import PreparedEntityWrite
 from tablegate.adapters.azuretable.entities.entity_renderer import MetadataLevel, content_type
-from tablegate.adapters.azuretable.queries import queries
-from tablegate.adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text
+from tablegate.adapters.azuretable.values import UNIX_EPOCH_TICKS, timestamp_text
 from tablegate.adapters.azuretable.wire import addresses, errors, limits, multipart
 from tablegate.adapters.azuretable.wire.addresses import Batch, Entity, EntitySet, Resource
 from tablegate.adapters.azuretable.wire.multipart import InnerHead, InnerReply, InnerRequest

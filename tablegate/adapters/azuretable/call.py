@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote, unquote_plus
 
 from tablegate.adapters.azuretable import DIALECT
-from tablegate.adapters.azuretable.auth.shared_access import Grant
 from tablegate.adapters.azuretable.flavours import Flavour
+from tablegate.adapters.azuretable.shared_access import Grant
 from tablegate.adapters.azuretable.wire import limits
 from tablegate.adapters.azuretable.wire.addresses import Address
 from tablegate.adapters.azuretable.wire.errors import ServiceError

@@ -7,10 +7,10 @@ from typing import Any
 
 import orjson
 
+from tablegate.adapters.azuretable import keys, values
 from tablegate.adapters.azuretable.entities.entity_parser import parse_entity
 from tablegate.adapters.azuretable.entities.entity_renderer import EntityFormat, MetadataLevel, rule_of
-from tablegate.adapters.azuretable.values import keys, names, values
-from tablegate.adapters.azuretable.values.values import spell, view
+from tablegate.adapters.azuretable.values import spell, view
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.dialects.adapter import RowDisplay
 from tablegate.gateway.model.commands.row_search import Condition, NotExpressible, Operator, RowSearch
@@ -81,7 +81,7 @@ def _filter_part(search: RowSearch, condition: Condition) -> str:
         if not keys.is_own(search.table.key_schema):
             raise NotExpressible("Write conditions on key columns into the fields of the key.")
         return _comparison(condition, str(name))
-    return _comparison(condition, names.spelled(str(name)))
+    return _comparison(condition, keys.spelled(str(name)))
 
 
 def _comparison(condition: Condition, name: str) -> str:
@@ -152,8 +152,8 @@ def document_of(table: Table, values: Mapping[str, Value]) -> Any:
         if wire is None:
             continue
         if edm is not None:
-            document[f"{names.spelled(name)}@odata.type"] = edm
-        document[names.spelled(name)] = wire
+            document[f"{keys.spelled(name)}@odata.type"] = edm
+        document[keys.spelled(name)] = wire
     return document
 
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
-from tablegate.adapters.azuretable import batches
+from tablegate.adapters.azuretable import batches, queries, service, tables
 from tablegate.adapters.azuretable.call import CallContext, OperationReply, find_table
 from tablegate.adapters.azuretable.entities import entities
-from tablegate.adapters.azuretable.queries import queries
-from tablegate.adapters.azuretable.tables import service, tables
 from tablegate.adapters.azuretable.wire import addresses
 from tablegate.adapters.azuretable.wire.errors import KEY_COUNT, ServiceError
 from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Channel, Permission, Purpose

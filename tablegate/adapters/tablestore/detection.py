@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tablegate.adapters.tablestore import DIALECT
-from tablegate.adapters.tablestore.values.views import index_view
+from tablegate.adapters.tablestore.views import index_view
 from tablegate.gateway.dialects.dialect import Detection
 from tablegate.gateway.http.messages import Request
 

@@ -15,7 +15,7 @@ from tablegate.adapters.tablestore import request_facts
 from tablegate.adapters.tablestore.call import CallContext, execute
 from tablegate.adapters.tablestore.detection import TableStoreDetection
 from tablegate.adapters.tablestore.operation_table import OPERATIONS, operation_name
-from tablegate.adapters.tablestore.values.values import key_type
+from tablegate.adapters.tablestore.values import key_type
 from tablegate.adapters.tablestore.wire import auth, errors, limits, replies
 from tablegate.adapters.tablestore.wire.auth import Caller
 from tablegate.adapters.tablestore.wire.parsing import parse

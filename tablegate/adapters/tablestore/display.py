@@ -8,17 +8,18 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from tablegate.adapters.tablestore import table_properties
 from tablegate.adapters.tablestore.call import TableOrIndex
 from tablegate.adapters.tablestore.rows.selections import RowSelection
-from tablegate.adapters.tablestore.tables import options
-from tablegate.adapters.tablestore.values.keys import check_values, key_of
-from tablegate.adapters.tablestore.values.values import (
+from tablegate.adapters.tablestore.values import (
     DEFINED_KINDS,
     check_attribute,
+    check_key_values,
+    key_of,
     key_value_shown,
     restored,
 )
-from tablegate.adapters.tablestore.values.views import view
+from tablegate.adapters.tablestore.views import view
 from tablegate.adapters.tablestore.wire.errors import ServiceError
 from tablegate.adapters.tablestore.wire.names import check_column_name
 from tablegate.adapters.tablestore.wire.plainbuffer import WireCell
@@ -273,7 +274,7 @@ def write_of(table: Table, values: Mapping[str, Value], old: Row | None, now_ms:
     names = table.key_schema.names
     try:
         key_cells = [WireCell(name, key_value_shown(values[name])) for name in names if name in values]
-        check_values(key_cells, allows_auto_increment=False)
+        check_key_values(key_cells, allows_auto_increment=False)
         key = key_of(table, key_cells)
         seen = {name: view(value) for name, value in values.items() if name not in names}
         nulls = {name: value for name, value in seen.items() if value.kind is Kind.NULL}
@@ -283,7 +284,7 @@ def write_of(table: Table, values: Mapping[str, Value], old: Row | None, now_ms:
             check_attribute(name, value)
     except ServiceError as refusal:
         raise ValueError(refusal.message) from None
-    defined = {name: DEFINED_KINDS[kind] for name, kind in options.defined_types(table).items()}
+    defined = {name: DEFINED_KINDS[kind] for name, kind in table_properties.defined_types(table).items()}
     for name, value in seen.items():
         if value.kind is not defined.get(name, value.kind):
             raise ValueError(f"the column {name} is defined with the type {TYPE_NAMES[defined[name]]}")

@@ -13,8 +13,8 @@ from typing import Any
 
 from google.protobuf.message import Message
 
+from tablegate.adapters.tablestore import values
 from tablegate.adapters.tablestore.operation_table import OPERATIONS
-from tablegate.adapters.tablestore.values import keys
 from tablegate.adapters.tablestore.wire import replies
 from tablegate.adapters.tablestore.wire.auth import SIGNATURES
 from tablegate.adapters.tablestore.wire.errors import REFUSALS
@@ -93,7 +93,7 @@ def _rows(part: Any) -> Iterator[bytes]:
 
 
 def _key(data: bytes) -> dict[str, Any]:
-    return {cell.name: _json_value(cell.value) for cell in keys.decode(data).key}
+    return {cell.name: _json_value(cell.value) for cell in values.decode_key(data).key}
 
 
 def _json_value(value: Datum | None) -> Any:

@@ -29,9 +29,9 @@ from typing import NamedTuple
 import orjson
 import xxhash
 
-from tablegate.adapters.azuretable.values.values import view as azure_view
+from tablegate.adapters.azuretable.values import view as azure_view
 from tablegate.adapters.dynamodb.values.values import view as dynamodb_view
-from tablegate.adapters.tablestore.values.views import view as tablestore_view
+from tablegate.adapters.tablestore.views import view as tablestore_view
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import NUMBERS, SETS, Kind, Value, decimal_text, number_of_double

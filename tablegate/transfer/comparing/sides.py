@@ -21,11 +21,11 @@ from tablegate.transfer.comparing.checksums import (
     digest,
     fast_add_bodies,
 )
-from tablegate.transfer.comparing.reports import TableDifference
+from tablegate.transfer.comparing.differences import TableDifference
 from tablegate.transfer.endpoints.endpoint import Definition, Endpoint, ScanPage, Service, UnreadableRow
 from tablegate.transfer.errors import SchemaChanged
+from tablegate.transfer.mapping.definitions import KeyMapping, no_check
 from tablegate.transfer.mapping.identities import Identity, identifier, identity_bytes
-from tablegate.transfer.mapping.keys import KeyMapping, no_check
 from tablegate.transfer.mapping.mapping import KEY_ESCAPES, Mapping, MappingOptions
 from tablegate.transfer.mapping.names import spelling_of
 from tablegate.transfer.mapping.reading import TableEnd

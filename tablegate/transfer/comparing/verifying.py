@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 from tablegate.gateway.model.values.keys import Key
 from tablegate.gateway.model.values.rows import Row
-from tablegate.transfer.comparing.attributes import RowComparison
 from tablegate.transfer.comparing.checksums import CanonicalForm, TableSums, digest
-from tablegate.transfer.comparing.reports import (
+from tablegate.transfer.comparing.differences import (
     Difference,
     ExitStatus,
     Report,
+    RowComparison,
     difference_document,
     difference_lines,
 )

@@ -18,9 +18,17 @@ from tablegate.gateway.model.values.keys import key_schema_document, key_schema_
 from tablegate.transfer.copying.existing_rows import ExistingRows, IfExists, require_other_table
 from tablegate.transfer.copying.following import ChangeFollower
 from tablegate.transfer.copying.job import COPIED, COPYING, FINISHED, NEW, CopyJob, Counts, TableState
-from tablegate.transfer.copying.pacing import Concurrency, Rate, RateLimit
 from tablegate.transfer.copying.scanning import TableScan
-from tablegate.transfer.copying.writing import CopyLimits, CopyStopped, StopSignal, TableJob, TableWriter
+from tablegate.transfer.copying.writing import (
+    Concurrency,
+    CopyLimits,
+    CopyStopped,
+    Rate,
+    RateLimit,
+    StopSignal,
+    TableJob,
+    TableWriter,
+)
 from tablegate.transfer.endpoints.endpoint import Definition, Endpoint
 from tablegate.transfer.errors import SchemaChanged, TransferError
 from tablegate.transfer.mapping.identities import Duplicates, may_repeat_keys

@@ -11,7 +11,7 @@ from typing import Any
 from tablegate.transfer.copying.copying import CopyOptions, Opener
 from tablegate.transfer.copying.existing_rows import IfExists
 from tablegate.transfer.copying.job import NEW, CopyJob, TableState
-from tablegate.transfer.copying.pacing import limit_of
+from tablegate.transfer.copying.writing import rate_limit_of
 from tablegate.transfer.endpoints import addresses
 from tablegate.transfer.endpoints.endpoint import Endpoint, Service
 from tablegate.transfer.errors import BadAddress, Remedy, TransferError
@@ -39,7 +39,7 @@ class ChosenOptions:
     def options(self) -> CopyOptions:
         """Return the options of the copy with defaults. Raises TransferError."""
         options = CopyOptions(
-            limits=tuple(map(limit_of, self.rates or ())),
+            limits=tuple(map(rate_limit_of, self.rates or ())),
             follow=bool(self.follow),
             until_lag_s=self.until_lag_s,
             mapping=MappingOptions(escape_keys=bool(self.escape_keys)),

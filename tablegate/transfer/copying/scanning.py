@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 from tablegate.gateway.model.values.keys import Position, partition_hash
 from tablegate.gateway.model.values.rows import Row
 from tablegate.transfer.copying.job_records import DonePages, KeyRepeated, Rejected, SegmentState
-from tablegate.transfer.copying.pacing import MemoryBudget
-from tablegate.transfer.copying.writing import CopyStopped, TableJob
+from tablegate.transfer.copying.writing import CopyStopped, MemoryBudget, TableJob
 from tablegate.transfer.endpoints.endpoint import JSON, ScanPage
 from tablegate.transfer.errors import TransferError
 from tablegate.transfer.mapping.identities import Duplicates

@@ -106,7 +106,7 @@ def open_listing(address: str) -> Endpoint:
     """Return an endpoint on which only `list_tables` may be called."""
     scheme, rest = _scheme_of(address)
     if scheme == "tablegate":
-        from tablegate.transfer.endpoints.database.endpoint import DatabaseEndpoint
+        from tablegate.transfer.endpoints.database import DatabaseEndpoint
 
         return DatabaseEndpoint(rest)
     return _open(parse_cloud_address(address), "")
@@ -275,19 +275,19 @@ def _open(address: CloudAddress, table: str, patience_s: float = PATIENCE_S) -> 
     text = str(address)
     with _requires_extra("clouds"):
         if address.scheme == "dynamodb":
-            from tablegate.transfer.endpoints.dynamodb.client import Account as AWSAccount
-            from tablegate.transfer.endpoints.dynamodb.endpoint import DynamoDBEndpoint
+            from tablegate.transfer.endpoints.dynamodb import DynamoDBEndpoint
+            from tablegate.transfer.endpoints.dynamodb_client import Account as AWSAccount
 
             region, endpoint, profile = map(address.option, ("region", "endpoint", "profile"))
             return DynamoDBEndpoint(table, AWSAccount(region, endpoint, profile), text, patience_s)
         if address.scheme == "azure-table":
-            from tablegate.transfer.endpoints.azure_table.client import Account as AzureAccount
-            from tablegate.transfer.endpoints.azure_table.endpoint import AzureTableEndpoint
+            from tablegate.transfer.endpoints.azure_table import AzureTableEndpoint
+            from tablegate.transfer.endpoints.azure_table_client import Account as AzureAccount
 
             account = AzureAccount(address.account, address.option("endpoint"))
             return AzureTableEndpoint(table, account, text, patience_s)
-        from tablegate.transfer.endpoints.table_store.client import Account as TableStoreAccount
-        from tablegate.transfer.endpoints.table_store.endpoint import TableStoreEndpoint
+        from tablegate.transfer.endpoints.table_store import TableStoreEndpoint
+        from tablegate.transfer.endpoints.table_store_client import Account as TableStoreAccount
 
         instance = TableStoreAccount(address.account, address.option("endpoint"), address.option("region"))
         return TableStoreEndpoint(table, instance, text, patience_s)

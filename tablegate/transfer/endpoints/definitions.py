@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from tablegate.adapters.azuretable.values.keys import OWN_SCHEMA as AZURE_SCHEMA
+from tablegate.adapters.azuretable.keys import OWN_SCHEMA as AZURE_SCHEMA
 from tablegate.adapters.dynamodb import DIALECT as DYNAMODB
-from tablegate.adapters.tablestore.tables.options import was_created_by_table_store
+from tablegate.adapters.tablestore.table_properties import was_created_by_table_store
 from tablegate.gateway import capabilities  # noqa: F401 (registers the kinds of indexes)
 from tablegate.gateway.model.commands.table_commands import NewIndex
 from tablegate.gateway.model.tables.indexes import BaseIndex, IndexProjection

@@ -10,23 +10,29 @@ from collections.abc import Mapping as Values
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tablegate.adapters.azuretable.values.keys import OWN_SCHEMA
-from tablegate.adapters.tablestore.values.values import DEFINED_KINDS
+from tablegate.adapters.azuretable.keys import OWN_SCHEMA
+from tablegate.adapters.tablestore.values import DEFINED_KINDS
 from tablegate.gateway.model.values.keys import Key, KeySchema
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
 from tablegate.gateway.model.values.values import NULL, Kind, Value
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.mapping import rules
-from tablegate.transfer.mapping.definitions import defined_in
-from tablegate.transfer.mapping.keys import KeyMapping, no_check
-from tablegate.transfer.mapping.mapping_target import Cells, MappingTarget, is_impossible, rule_of
+from tablegate.transfer.mapping.definitions import KeyMapping, defined_in, no_check
 from tablegate.transfer.mapping.names import SPELLINGS, UNCHANGED, EscapeRules, spelling_of
 from tablegate.transfer.mapping.rules import MappingFinding
-from tablegate.transfer.mapping.to_azure_table import KEY_ESCAPES as AZURE_KEY_ESCAPES
-from tablegate.transfer.mapping.to_azure_table import ToAzureTable
-from tablegate.transfer.mapping.to_dynamodb import KEY_ESCAPES as DYNAMODB_KEY_ESCAPES
-from tablegate.transfer.mapping.to_dynamodb import ToDynamoDB, shown_schema
-from tablegate.transfer.mapping.to_table_store import ToTableStore, column_schema
+from tablegate.transfer.mapping.targets import (
+    AZURE_KEY_ESCAPES,
+    DYNAMODB_KEY_ESCAPES,
+    Cells,
+    MappingTarget,
+    ToAzureTable,
+    ToDynamoDB,
+    ToTableStore,
+    column_schema,
+    is_impossible,
+    rule_of,
+    shown_schema,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Names of tables and attributes in each service, and the escape `_xHHHH_` for characters that a service forbids.
 
-The scheme of the escape is that of Azure's property names (adapters/azuretable/values/names.py, after .NET's
+The scheme of the escape is that of Azure's property names (adapters/azuretable/keys.py, after .NET's
 XmlConvert.EncodeName), with other forbidden characters. Both directions are total and inverse to each other, so that
 different texts stay different. A text without forbidden characters that does not look like an escape stays unchanged.
 
@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from tablegate.adapters.azuretable.values import names
+from tablegate.adapters.azuretable import keys
 from tablegate.adapters.azuretable.wire.addresses import check_table_name
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire import limits as dynamodb_limits
@@ -99,7 +99,7 @@ UNCHANGED = NameMapping(str, str)
 
 SPELLINGS = {
     Service.DYNAMODB: UNCHANGED,
-    Service.AZURE_TABLE: NameMapping(names.spelled, names.unspelled),
+    Service.AZURE_TABLE: NameMapping(keys.spelled, keys.unspelled),
     Service.TABLE_STORE: NameMapping(_COLUMNS.spelled, _COLUMNS.unspelled),
     Service.TABLEGATE: UNCHANGED,
 }

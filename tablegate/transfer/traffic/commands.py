@@ -64,8 +64,7 @@ def record(
     with _errors_as_one_line():
         from tablegate.transfer.traffic.proxies import Hooks, ListenOptions, wait_for_stop_signal
         from tablegate.transfer.traffic.recording import record as run
-        from tablegate.transfer.traffic.services import Address
-        from tablegate.transfer.traffic.signing import credentials_of
+        from tablegate.transfer.traffic.services import Address, credentials_of
 
         address = Address(upstream, "--upstream")
         keys = None if credentials is None else credentials_of(credentials)
@@ -94,8 +93,7 @@ def replay(
     """
     with _errors_as_one_line(_INCOMPLETE_STATUS):
         from tablegate.transfer.traffic.replaying import replay as run
-        from tablegate.transfer.traffic.services import Address
-        from tablegate.transfer.traffic.signing import credentials_of
+        from tablegate.transfer.traffic.services import Address, credentials_of
 
         report = asyncio.run(run(trace, Address(against, "--against"), credentials_of(credentials), speed))
     click.echo(report.as_json() if form == "json" else report.as_text(limit))
@@ -145,10 +143,9 @@ def shadow(
     """
     with _errors_as_one_line(_INCOMPLETE_STATUS):
         from tablegate.transfer.traffic.proxies import Hooks, ListenOptions, wait_for_stop_signal
-        from tablegate.transfer.traffic.services import Address
+        from tablegate.transfer.traffic.services import Address, credentials_of
         from tablegate.transfer.traffic.shadowing import Sampling
         from tablegate.transfer.traffic.shadowing import shadow as run
-        from tablegate.transfer.traffic.signing import credentials_of
 
         addresses = (Address(primary, "--primary"), Address(secondary, "--secondary"))
         if addresses[0].origin == addresses[1].origin:

@@ -32,9 +32,8 @@ from tablegate.transfer.errors import TransferError
 from tablegate.transfer.traffic.dialects.detecting import DIALECTS, NONE, dialect_of
 from tablegate.transfer.traffic.dialects.dialect import plain
 from tablegate.transfer.traffic.rules import AZURE_TABLE, DYNAMODB
-from tablegate.transfer.traffic.services import HOP_BY_HOP, Address
+from tablegate.transfer.traffic.services import HOP_BY_HOP, KEY, Address, Signer, region_of, signed_how
 from tablegate.transfer.traffic.sessions import AUTHENTICATION_CODES
-from tablegate.transfer.traffic.signing import KEY, Signer, region_of, signed_how
 from tablegate.transfer.traffic.traces import RecordedRequest
 
 BODY_MAX_BYTES: int = SETTINGS["max_body_bytes"].default  # type: ignore[assignment]

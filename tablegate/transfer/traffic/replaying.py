@@ -17,9 +17,8 @@ from tablegate.transfer.errors import ServiceUnavailable
 from tablegate.transfer.traffic import traces
 from tablegate.transfer.traffic.dialects.detecting import DIALECTS, NONE
 from tablegate.transfer.traffic.reports import DivergenceReport, SkipReason
-from tablegate.transfer.traffic.services import Address, Service
+from tablegate.transfer.traffic.services import UNSIGNED, Address, Service, Signer, SigningKey
 from tablegate.transfer.traffic.sessions import AUTHENTICATION_CODES, ReplaySession, SentRequest
-from tablegate.transfer.traffic.signing import UNSIGNED, Signer, SigningKey
 
 _LIVE_SECONDS = 120.0
 _PATIENCE_SECONDS = 20.0

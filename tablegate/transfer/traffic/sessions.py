@@ -25,8 +25,7 @@ from tablegate.transfer.traffic.comparing import (
 from tablegate.transfer.traffic.dialects.detecting import DIALECTS
 from tablegate.transfer.traffic.dialects.dialect import ProxiedDialect, UnknownToken, plain
 from tablegate.transfer.traffic.reports import DivergenceReport, SkipReason
-from tablegate.transfer.traffic.services import NoReply, Service
-from tablegate.transfer.traffic.signing import UNSIGNED, Signer
+from tablegate.transfer.traffic.services import UNSIGNED, NoReply, Service, Signer
 from tablegate.transfer.traffic.traces import RecordedRequest
 
 _SCANS_MAX = 1_000

@@ -29,9 +29,8 @@ from tablegate.transfer.traffic.proxies import (
     request_metadata,
 )
 from tablegate.transfer.traffic.reports import DivergenceReport, ShadowMetrics, SkipReason
-from tablegate.transfer.traffic.services import Address, NoReply, Service
+from tablegate.transfer.traffic.services import Address, NoReply, Service, Signer, SigningKey
 from tablegate.transfer.traffic.sessions import ReplaySession
-from tablegate.transfer.traffic.signing import Signer, SigningKey
 from tablegate.transfer.traffic.traces import RecordedRequest
 
 QUEUE_MAX = 1_000

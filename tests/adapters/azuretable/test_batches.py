@@ -202,7 +202,7 @@ def test_batches_need_the_version_that_brought_them(
 
 
 def test_who_may_not_do_a_part_may_not_do_the_batch(people: AzureTableService) -> None:
-    from tests.adapters.azuretable.auth.test_auth import service_sas
+    from tests.adapters.azuretable.test_auth import service_sas
 
     parts = [insert_part("people", "p", "a"), part("DELETE", ENTITY.format("b"), If_Match="*")]
     for permissions, allowed in (("a", False), ("ad", True)):

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tablegate.adapters.azuretable.queries.queries import token_of
+from tablegate.adapters.azuretable.queries import token_of
 from tablegate.gateway.engine.rows import page_builder
 from tablegate.gateway.http.messages import Reply
 from tests.adapters.azuretable.client import AzureTableService, query_string

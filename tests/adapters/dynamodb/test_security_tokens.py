@@ -22,7 +22,7 @@ from tablegate.gateway.http.messages import Request
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import ALL, WrittenGrant
 from tablegate.gateway.security.identities import Identity
-from tests.adapters.azuretable.auth.identified import IdentifiedService, identified_service
+from tests.adapters.azuretable.identified import IdentifiedService, identified_service
 
 AUDIENCE = "sts.amazonaws.com"
 ROLE = "arn:aws:iam::000000000000:role/people"

@@ -28,7 +28,7 @@ from tablegate.gateway.observability import telemetry
 from tablegate.gateway.observability.logs import JsonFormatter
 from tablegate.gateway.store.migrating import migrate
 from tablegate.gateway.wiring import connect, open_store
-from tablegate.transfer.traffic import redaction
+from tablegate.transfer.traffic import recording
 from tests.entry_matrix.servers import Recorder
 from tests.support.running import start_app
 from tests.support.waiting import PATIENCE_S
@@ -113,8 +113,8 @@ class Logs:
             answer = connection.getresponse()
             reply = Reply(answer.status, answer.getheaders(), answer.read())
             connection.close()
-            kept = redaction.without_secrets(request)
-            told = redaction.answer_without_secrets(request, reply, redaction.secrets_of(request))
+            kept = recording.without_secrets(request)
+            told = recording.answer_without_secrets(request, reply, recording.secrets_of(request))
             self._recorded += [kept.target, repr(kept.headers), repr(told)]
 
     def contents(self) -> dict[str, str]:

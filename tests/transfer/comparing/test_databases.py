@@ -15,7 +15,7 @@ from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.transfer.comparing.checksums import signature
 from tablegate.transfer.comparing.sides import CompareOptions, TablePair
 from tablegate.transfer.comparing.verifying import verify
-from tablegate.transfer.endpoints.database.endpoint import DatabaseEndpoint
+from tablegate.transfer.endpoints.database import DatabaseEndpoint
 from tablegate.transfer.endpoints.endpoint import Definition
 from tests.transfer.comparing.test_verifying import CELLS, ENTITIES, ITEMS, row_of, table_of, text
 

@@ -21,7 +21,7 @@ from tablegate.gateway.model.values.keys import KeyColumn, KeySchema, Position
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
 from tablegate.gateway.model.values.values import NULL, Kind, Value
 from tablegate.transfer.comparing.checksums import TableSums, signature
-from tablegate.transfer.comparing.reports import Difference, ExitStatus, Report
+from tablegate.transfer.comparing.differences import Difference, ExitStatus, Report
 from tablegate.transfer.comparing.sides import CompareOptions, TablePair
 from tablegate.transfer.comparing.suspects import Suspects
 from tablegate.transfer.comparing.verifying import VerificationLevel, diff, verify

@@ -20,8 +20,14 @@ from tablegate.gateway.model.values.values import Kind, text
 from tablegate.transfer.copying import job_setup
 from tablegate.transfer.copying.copying import CopyOptions, Interrupted, plan, run, write_rejects
 from tablegate.transfer.copying.job import CopyJob, Counts
-from tablegate.transfer.copying.pacing import Concurrency, Rate, RateLimit, RateUnit, limit_of
-from tablegate.transfer.copying.writing import StopSignal
+from tablegate.transfer.copying.writing import (
+    Concurrency,
+    Rate,
+    RateLimit,
+    RateUnit,
+    StopSignal,
+    rate_limit_of,
+)
 from tablegate.transfer.endpoints.endpoint import Endpoint
 from tablegate.transfer.errors import (
     PositionLost,
@@ -364,13 +370,13 @@ def test_a_copy_keeps_its_rate(ends: Ends, tmp_path: Path) -> None:
     ],
 )
 def test_rates_as_they_are_written(given: str, limit: RateLimit) -> None:
-    assert limit_of(given) == limit
+    assert rate_limit_of(given) == limit
 
 
 @pytest.mark.parametrize("given", ["", "0", "-1", "fast", "1e9", "10 wcu"])
 def test_rates_that_are_none(given: str) -> None:
     with pytest.raises(TransferError):
-        limit_of(given)
+        rate_limit_of(given)
 
 
 def test_fewer_calls_at_once_while_a_service_is_slow() -> None:

@@ -24,7 +24,7 @@ import pytest
 
 from tablegate.gateway.model.values.rows import Row
 from tablegate.transfer.copying.job import CopyJob
-from tablegate.transfer.endpoints.database.endpoint import DatabaseEndpoint
+from tablegate.transfer.endpoints.database import DatabaseEndpoint
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tests.support.databases import PostgresServer
 from tests.support.running import ROOT

@@ -21,8 +21,8 @@ from tablegate.transfer.endpoints.endpoint import JSON, Definition, Endpoint, Sc
 from tablegate.transfer.endpoints.files.opening import open_file
 from tablegate.transfer.errors import Remedy, RepeatedKeys, ServiceUnavailable, TransferError
 from tablegate.transfer.mapping import rules
+from tablegate.transfer.mapping.definitions import KeyMapping
 from tablegate.transfer.mapping.identities import Duplicates
-from tablegate.transfer.mapping.keys import KeyMapping
 from tablegate.transfer.mapping.linting import lint
 from tablegate.transfer.progress import NoProgress
 from tests.support.examples import examples

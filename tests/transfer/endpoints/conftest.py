@@ -11,13 +11,13 @@ from pathlib import Path
 import moto
 import pytest
 
-from tablegate.transfer.endpoints.azure_table.client import Account as AzureAccount
-from tablegate.transfer.endpoints.azure_table.endpoint import AzureTableEndpoint
-from tablegate.transfer.endpoints.dynamodb.client import Account as AwsAccount
-from tablegate.transfer.endpoints.dynamodb.endpoint import DynamoDBEndpoint
+from tablegate.transfer.endpoints.azure_table import AzureTableEndpoint
+from tablegate.transfer.endpoints.azure_table_client import Account as AzureAccount
+from tablegate.transfer.endpoints.dynamodb import DynamoDBEndpoint
+from tablegate.transfer.endpoints.dynamodb_client import Account as AwsAccount
 from tablegate.transfer.endpoints.endpoint import Endpoint, Service
-from tablegate.transfer.endpoints.table_store.client import Account as OtsAccount
-from tablegate.transfer.endpoints.table_store.endpoint import TableStoreEndpoint
+from tablegate.transfer.endpoints.table_store import TableStoreEndpoint
+from tablegate.transfer.endpoints.table_store_client import Account as OtsAccount
 from tests.support.foreign_servers import foreign_server
 from tests.support.running import Running, start
 from tests.transfer.endpoints.places import Place

@@ -11,10 +11,10 @@ import pytest
 
 from tablegate.transfer.endpoints import addresses
 from tablegate.transfer.endpoints.addresses import open_endpoint, parse_cloud_address, tables_of, with_table
-from tablegate.transfer.endpoints.azure_table.endpoint import AzureTableEndpoint
-from tablegate.transfer.endpoints.dynamodb.endpoint import DynamoDBEndpoint
+from tablegate.transfer.endpoints.azure_table import AzureTableEndpoint
+from tablegate.transfer.endpoints.dynamodb import DynamoDBEndpoint
 from tablegate.transfer.endpoints.endpoint import Definition, Service
-from tablegate.transfer.endpoints.table_store.endpoint import TableStoreEndpoint
+from tablegate.transfer.endpoints.table_store import TableStoreEndpoint
 from tablegate.transfer.errors import AccessRefused, BadAddress, MissingSoftware, TransferError
 from tests.support.running import Running
 from tests.support.tables import each_row

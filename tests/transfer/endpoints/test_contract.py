@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from tablegate.adapters.azuretable.values.keys import check_new_key
+from tablegate.adapters.azuretable.keys import check_new_key
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules
 from tablegate.gateway.model.values.rows import Cell, Row

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.model.values.keys import Position
-from tablegate.transfer.endpoints.dynamodb import streams as dynamodb_streams
+from tablegate.transfer.endpoints import dynamodb_streams
 from tablegate.transfer.endpoints.endpoint import Definition, Endpoint, Service
 from tablegate.transfer.errors import PositionLost, RequestRefused
 from tests.support.running import Running
@@ -200,7 +200,7 @@ def test_records_that_are_trimmed_are_a_lost_position(ours: Running) -> None:
     endpoint = made(ours, Service.DYNAMODB, "followtrimmed")
     position = endpoint.capture()
     assert isinstance(endpoint, type(open_dynamodb(ours.url, "x")))
-    from tablegate.transfer.endpoints.dynamodb.client import TrimmedData
+    from tablegate.transfer.endpoints.dynamodb_client import TrimmedData
 
     def call(operation: str, body: Any) -> Any:
         raise TrimmedData("The operation attempted to read past the oldest stream record in a shard.")

@@ -24,8 +24,8 @@ from tablegate.transfer.comparing.checksums import CanonicalForm
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.mapping import rules
 from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
-from tablegate.transfer.mapping.mapping_target import Cells, MappingTarget
 from tablegate.transfer.mapping.rules import Fidelity, MappingFinding, MappingRule
+from tablegate.transfer.mapping.targets import Cells, MappingTarget
 from tests.support.examples import examples
 from tests.transfer.support.dialects import Dialects, opened
 from tests.transfer.support.tables import tables

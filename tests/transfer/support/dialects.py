@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import orjson
 
-from tablegate.adapters.azuretable.values import values as azure_values
+from tablegate.adapters.azuretable import values as azure_values
 from tablegate.adapters.tablestore.wire.plainbuffer import WireCell, WireRow, decode_row, encode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.model.values import bodies

@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tablegate.adapters.azuretable.values.names import SYSTEM_NAMES, is_legal
+from tablegate.adapters.azuretable.keys import SYSTEM_NAMES, is_legal
 from tablegate.adapters.tablestore.wire.names import is_column_name
 from tablegate.gateway.model.tables.tables import Rules
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema

@@ -15,9 +15,8 @@ from tablegate.transfer.traffic.proxies import Forwarder, Hooks, ListenOptions, 
 from tablegate.transfer.traffic.recording import record
 from tablegate.transfer.traffic.replaying import replay
 from tablegate.transfer.traffic.reports import DivergenceReport
-from tablegate.transfer.traffic.services import Address, Service
+from tablegate.transfer.traffic.services import Address, Service, SigningKey, credentials_of
 from tablegate.transfer.traffic.shadowing import Sampling, shadow
-from tablegate.transfer.traffic.signing import SigningKey, credentials_of
 from tests.support.waiting import PATIENCE_S
 
 LISTEN = ListenOptions()

@@ -19,7 +19,7 @@ from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import ALL
 from tablegate.gateway.wiring import connect, open_store
-from tablegate.transfer.traffic.signing import SigningKey
+from tablegate.transfer.traffic.services import SigningKey
 from tests.support.live_dynamodb import ONCE
 from tests.support.running import Running, start
 

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.http.messages import Reply, Request
 from tablegate.transfer.traffic import proxies
-from tablegate.transfer.traffic.signing import KEY, BadCredentials, credentials_of
+from tablegate.transfer.traffic.services import KEY, BadCredentials, credentials_of
 from tablegate.transfer.traffic.traces import RecordedRequest, TraceWriter
 from tests.support.across import Across
 from tests.support.raw_client import SIGNED_IN_FORM

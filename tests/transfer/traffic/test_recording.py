@@ -22,7 +22,7 @@ from botocore.exceptions import ClientError
 
 from tablegate.gateway.http.messages import Reply, Request
 from tablegate.transfer.errors import TransferError
-from tablegate.transfer.traffic import redaction
+from tablegate.transfer.traffic import recording
 from tablegate.transfer.traffic.traces import AnswerEvent, BadTrace, RequestEvent, TraceReader, TraceWriter
 from tests.support.across import Across
 from tests.support.raw_client import SIGNED_IN_FORM
@@ -149,7 +149,7 @@ def test_secrets_of_a_batch_and_of_a_query_are_left_out() -> None:
         (("cookie", "session=1234567890"), ("content-type", "multipart/mixed; boundary=b")),
         body,
     )
-    kept = redaction.without_secrets(request)
+    kept = recording.without_secrets(request)
     assert kept.target == "/a/$batch?sv=2019-02-02"
     assert [name for name, _ in kept.headers] == ["content-type"]
     assert b"&x=1" in kept.body
@@ -160,7 +160,7 @@ def test_secrets_of_a_batch_and_of_a_query_are_left_out() -> None:
         [("x-ms-error-code", "dGhlIHNpZ25hdHVyZQ==")],
         b"The MAC dGhlIHNpZ25hdHVyZQ== is wrong, of a:c2VjcmV0a2V5",
     )
-    status, headers, text = redaction.answer_without_secrets(request, told, redaction.secrets_of(request))
+    status, headers, text = recording.answer_without_secrets(request, told, recording.secrets_of(request))
     assert (status, headers) == (403, [("x-ms-error-code", "(left out)")])
     assert text == b"The MAC (left out) is wrong, of (left out)"
 
@@ -175,9 +175,9 @@ def test_secrets_of_a_batch_and_of_a_query_are_left_out() -> None:
 def test_exchanges_of_tokens_for_keys_are_recorded_without_bodies(target: str, content_type: str) -> None:
     headers = (("content-type", content_type),)
     request = Request("POST", target, headers, b"Action=GetSessionToken&WebIdentityToken=a.b.c")
-    assert redaction.without_secrets(request).body == b"(left out)"
+    assert recording.without_secrets(request).body == b"(left out)"
     told = Reply(200, [], b"<SecretAccessKey>a secret</SecretAccessKey>")
-    assert redaction.answer_without_secrets(request, told, []) == Reply(200, [], b"(left out)")
+    assert recording.answer_without_secrets(request, told, []) == Reply(200, [], b"(left out)")
 
 
 def test_secrets_of_a_target_are_left_out_in_each_spelling() -> None:
@@ -194,12 +194,12 @@ def test_secrets_of_a_target_are_left_out_in_each_spelling() -> None:
         (f"/T(PartitionKey='{link}',RowKey='')", f"/T(PartitionKey='{link}',RowKey='')"),
         (f"/T()?$filter=a%20eq%20'{link}'&sig=dGhlIHNpZw", f"/T()?$filter=a%20eq%20'{link}'"),
     ):
-        assert redaction.without_secrets(Request("GET", sent, (), b"")).target == kept
+        assert recording.without_secrets(Request("GET", sent, (), b"")).target == kept
     request = Request("GET", "/?Action=AssumeRoleWithWebIdentity&WebIdentityToken=a.b.c", (), b"")
     told = Reply(
         200, [("location", "https://h/?code=dGhlIHNpZw&x=1")], b"<SecretAccessKey>a</SecretAccessKey>"
     )
-    assert redaction.answer_without_secrets(request, told, []) == Reply(
+    assert recording.answer_without_secrets(request, told, []) == Reply(
         200, [("location", "https://h/?x=1")], b"(left out)"
     )
 
@@ -209,7 +209,7 @@ def test_each_header_of_a_batch_with_a_credential_is_left_out() -> None:
     request = Request(
         "POST", "/$batch", (("content-type", "multipart/mixed; boundary=b"),), b"--b\r\n\r\n" + head
     )
-    kept = redaction.without_secrets(request).body
+    kept = recording.without_secrets(request).body
     assert b"c2VjcmV0" not in kept
     assert kept.startswith(b"--b\r\n\r\nGET /T?%73ig=(left%20out) HTTP/1.1\r\n") and kept.endswith(
         b"\r\nAccept: x"
@@ -225,13 +225,13 @@ def test_a_name_that_signs_is_no_secret_of_the_data() -> None:
         (("authorization", authorization), ("x-ots-accesskeyid", "tablegate")),
         b"tablegate",
     )
-    assert redaction.without_secrets(request).body == b"tablegate"
+    assert recording.without_secrets(request).body == b"tablegate"
 
 
 def test_what_looks_like_a_proof_in_data_is_data() -> None:
     """A table may hold links that are signed: a trace that changed them could not be sent again."""
     body = b'{"Item": {"link": {"S": "https://h/c?sv=1&sig=c2VjcmV0c2ln"}}}'
-    assert redaction.without_secrets(Request("POST", "/", (), body)).body == body
+    assert recording.without_secrets(Request("POST", "/", (), body)).body == body
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from tablegate.adapters.azuretable.auth.shared_access import Action
+from tablegate.adapters.azuretable import keys, values
 from tablegate.adapters.azuretable.call import (
     CallContext,
     OperationReply,
@@ -29,9 +29,9 @@ from tablegate.adapters.azuretable.entities.entity_renderer import (
     EntityLimit,
 )
 from tablegate.adapters.azuretable.flavours import Flavour
-from tablegate.adapters.azuretable.values import keys, values
-from tablegate.adapters.azuretable.values.names import unspelled
-from tablegate.adapters.azuretable.values.values import view
+from tablegate.adapters.azuretable.keys import unspelled
+from tablegate.adapters.azuretable.shared_access import Action
+from tablegate.adapters.azuretable.values import view
 from tablegate.adapters.azuretable.wire.addresses import Entity, EntitySet, key_predicate, quoted
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.model.commands import row_commands

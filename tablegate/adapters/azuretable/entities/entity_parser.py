@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from tablegate.adapters.azuretable.values import names, values
+from tablegate.adapters.azuretable import keys, values
 from tablegate.adapters.azuretable.wire import limits
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.http.request_bodies import Undecodable, failure_of, has_at_most
@@ -130,7 +130,7 @@ def _is_ignored(name: str) -> bool:
     It is an annotation, which is read with its property, or a member that the server adds to entities and that clients
     may send back.
     """
-    return "@" in name or name.startswith("odata.") or name in names.SYSTEM_NAMES
+    return "@" in name or name.startswith("odata.") or name in keys.SYSTEM_NAMES
 
 
 # Entities
@@ -209,9 +209,9 @@ def _attribute(name: str) -> tuple[str | None, int]:
         return None, 0
     if len(name) > limits.PROPERTY_NAME_MAX_CHARACTERS:
         raise ServiceError("PropertyNameTooLong")
-    if not names.is_legal(name):
+    if not keys.is_legal(name):
         raise ServiceError("PropertyNameInvalid")
-    attribute = names.unspelled(name)
+    attribute = keys.unspelled(name)
     return attribute, len(attribute.encode())
 
 

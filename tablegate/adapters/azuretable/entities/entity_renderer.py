@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from tablegate.adapters.azuretable import keys, values
 from tablegate.adapters.azuretable.entities import fast_pages
-from tablegate.adapters.azuretable.values import keys, names, values
-from tablegate.adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text, view
+from tablegate.adapters.azuretable.values import UNIX_EPOCH_TICKS, timestamp_text, view
 from tablegate.adapters.azuretable.wire import limits
 from tablegate.adapters.azuretable.wire.addresses import key_predicate, quoted
 from tablegate.adapters.azuretable.wire.errors import ServiceError
@@ -123,7 +123,7 @@ def entity_size_bytes(latest: Mapping[str, Value]) -> int:
         if name in _KEYS:
             size += values.size_bytes(value) - 4
         else:
-            size += property_size_bytes(names.spelled(name), value)
+            size += property_size_bytes(keys.spelled(name), value)
     return size
 
 
@@ -309,7 +309,7 @@ class EntityFormat:
             if name in key_names:
                 continue
             ((tag, data),) = member.items()
-            property_name = names.spelled(name)
+            property_name = keys.spelled(name)
             if selected is not None and property_name not in selected:
                 continue
             wire, edm = (data, None) if tag == "S" else values.spell_tagged(tag, data)

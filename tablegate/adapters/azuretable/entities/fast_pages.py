@@ -18,7 +18,7 @@ from functools import lru_cache, partial
 
 import orjson
 
-from tablegate.adapters.azuretable.values import names, values
+from tablegate.adapters.azuretable import keys, values
 from tablegate.gateway.model.tables.pages import ConcatenatedRows, Concatenation, Page
 
 # Compiling a template takes as long as rendering a hundred rows.
@@ -189,7 +189,7 @@ def template_of(member_tags: MemberTags, annotated: bool) -> BodyTemplate:
         value = b"([a-z]+)" if tag == "BOOL" else _TEXT
         patterns.append(_literal(name) + b':\\{"' + tag.encode() + b'":' + value + b"\\}")
         if name in groups:
-            before, after, convert = _WRITERS[tag](names.spelled(name), annotated)
+            before, after, convert = _WRITERS[tag](keys.spelled(name), annotated)
             glue[-1] += b"," + before
             glue.append(after)
             columns.append((groups[name], convert))

@@ -12,23 +12,21 @@ from typing import Any, NamedTuple
 
 from google.protobuf.message import Message
 
-from tablegate.adapters.tablestore import capacity
+from tablegate.adapters.tablestore import capacity, values
 from tablegate.adapters.tablestore.call import CallContext, TableOrIndex, find_target, find_written
 from tablegate.adapters.tablestore.capacity import of_bulk, request_size
-from tablegate.adapters.tablestore.rows import checks, selections
-from tablegate.adapters.tablestore.rows.checks import check_counts
+from tablegate.adapters.tablestore.rows import selections, writes
 from tablegate.adapters.tablestore.rows.fast_rows import PlainPut
-from tablegate.adapters.tablestore.rows.rows import command_to_read, found_row, shown_row
-from tablegate.adapters.tablestore.rows.transactions import write_groups
+from tablegate.adapters.tablestore.rows.rows import command_to_read, found_row, shown_row, write_groups
 from tablegate.adapters.tablestore.rows.writes import (
     RowWrite,
     WriteTarget,
+    check_counts,
     parse_delete,
     parse_put,
     parse_update,
 )
-from tablegate.adapters.tablestore.values import keys
-from tablegate.adapters.tablestore.values.values import key_value_shown
+from tablegate.adapters.tablestore.values import key_value_shown
 from tablegate.adapters.tablestore.wire import errors, limits
 from tablegate.adapters.tablestore.wire.names import check_table_name
 from tablegate.adapters.tablestore.wire.plainbuffer import WireRow
@@ -99,7 +97,7 @@ def _command_or_error(
     if is_left_out is not None and is_left_out():
         return errors.UNPROCESSED
     try:
-        return command_to_read(call, target, keys.decode(data), selection)
+        return command_to_read(call, target, values.decode_key(data), selection)
     except errors.ServiceError as error:
         if not errors.is_of_row(error):
             raise
@@ -123,9 +121,9 @@ def _add_reply(
 
 
 _KINDS: dict[int, tuple[Callable[..., Any], Callable[[CallContext, WriteTarget, Any, Any], RowWrite]]] = {
-    messages.PUT: (checks.checked_put, parse_put),
-    messages.UPDATE: (checks.checked_update, parse_update),
-    messages.DELETE: (checks.checked_delete, parse_delete),
+    messages.PUT: (writes.checked_put, parse_put),
+    messages.UPDATE: (writes.checked_update, parse_update),
+    messages.DELETE: (writes.checked_delete, parse_delete),
 }
 
 
@@ -135,7 +133,7 @@ async def batch_write_row(call: CallContext) -> Message:
     The reply has the errors of single rows. Raises ServiceError, TableMissing for errors of the request as a whole.
     """
     message = call.message
-    checks.check_counts(
+    writes.check_counts(
         "No row is specified in BatchWriteRow.",
         limits.BATCH_WRITE_ROWS_MAX,
         [(table.table_name, len(table.rows)) for table in message.tables],
@@ -181,7 +179,7 @@ async def bulk_import(call: CallContext) -> Message:
     The reply has the errors of single rows. Raises ServiceError, TableMissing for errors of the request as a whole.
     """
     message = call.message
-    checks.check_counts(
+    writes.check_counts(
         f"No operation is specified for table: '{message.table_name}'.",
         limits.BATCH_WRITE_ROWS_MAX,
         [(message.table_name, len(message.rows))] if message.rows else [],
@@ -222,13 +220,13 @@ async def _validate_rows(call: CallContext, table_name: str, rows: Sequence[Any]
     wires: list[WireRow | PlainPut] = []
     for row in rows:
         check, _ = _KINDS[row.type]
-        wires.append(await checks.check_with_known_names(call, table_name, check, row.row_change))
+        wires.append(await writes.check_with_known_names(call, table_name, check, row.row_change))
     return wires
 
 
 def _check_size(wires: Sequence[WireRow | PlainPut]) -> None:
     sizes = (wire.size if isinstance(wire, PlainPut) else request_size(wire) for wire in wires)
-    checks.check_request(sum(sizes), "BatchWriteRow")
+    writes.check_request(sum(sizes), "BatchWriteRow")
 
 
 def _parse_row(

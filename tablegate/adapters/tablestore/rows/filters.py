@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from tablegate.adapters.tablestore.values.values import SHOWN_KINDS, check_attribute
+from tablegate.adapters.tablestore.values import SHOWN_KINDS, check_attribute
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.names import check_column_name

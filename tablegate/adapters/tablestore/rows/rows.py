@@ -1,31 +1,110 @@
-"""GetRow, PutRow, UpdateRow, DeleteRow."""
+"""GetRow, PutRow, UpdateRow and DeleteRow, and the local transactions in which rows are read and written.
+
+The id of a local transaction is a random text. Invalid ids are refused without a look-up. The engine's id includes the
+namespace, so that other tenants cannot use it. Source: docs/protocols/table-store.md section 4.6.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+import uuid
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf.message import Message
 
-from tablegate.adapters.tablestore import capacity
+from tablegate.adapters.tablestore import capacity, values
 from tablegate.adapters.tablestore.call import CallContext, TableOrIndex, find_target, find_written
 from tablegate.adapters.tablestore.rows import selections, writes
-from tablegate.adapters.tablestore.rows.checks import (
+from tablegate.adapters.tablestore.rows.writes import (
     check_with_known_names,
     checked_delete,
     checked_put,
     checked_update,
 )
-from tablegate.adapters.tablestore.rows.transactions import engine_id, in_transaction, write_groups
-from tablegate.adapters.tablestore.values import keys
+from tablegate.adapters.tablestore.table_properties import allows_transactions
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.plainbuffer import HEADER, WireRow
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.model.commands.command import Command
-from tablegate.gateway.model.commands.row_commands import Get, WriteGroup
+from tablegate.gateway.dialects.coroutines import all_of
+from tablegate.gateway.features.local_transactions import local_transaction_commands
+from tablegate.gateway.model.commands.command import Command, R
+from tablegate.gateway.model.commands.row_commands import Get, GroupOutcome, WriteGroup
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.tables.pages import Page
+from tablegate.gateway.model.values.keys import slot_of
 from tablegate.gateway.model.values.rows import Row
+
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+async def start_local_transaction(call: CallContext) -> Message:
+    """StartLocalTransaction: begin a transaction that locks a partition, given by a key of one column. Returns its id.
+
+    Raises ServiceError, TableMissing, PartitionLocked.
+    """
+    message = call.message
+    wire = values.decode_key(message.key)
+    table = await find_written(call, message.table_name)
+    partition = values.partition_of(table, wire.key)
+    if not allows_transactions(table):
+        raise invalid("Try to call method using explicit transaction on explicit-transaction-disabled table.")
+    # The id ends in the slot of the partition, as BeginTransaction requires.
+    transaction = f"{str(uuid.uuid4())[:-4]}{slot_of(partition):04x}"
+    transaction_id = engine_id(call.caller.namespace, transaction)
+    await local_transaction_commands.BeginTransaction(table, partition, transaction_id, limits.TRANSACTION_MS)
+    return messages.StartLocalTransactionResponse(
+        transaction_id=transaction, consumed=capacity.consumed(0, 1)
+    )
+
+
+async def commit_transaction(call: CallContext) -> Message:
+    """CommitTransaction: apply all writes of the transaction atomically. Raises ServiceError, TransactionMissing."""
+    transaction = _ended_id(call)
+    partition = await local_transaction_commands.FindTransaction(transaction)
+    await local_transaction_commands.CommitTransaction(transaction, partition)
+    return messages.CommitTransactionResponse(consumed=capacity.consumed(0, 1))
+
+
+async def abort_transaction(call: CallContext) -> Message:
+    """AbortTransaction: discard all writes of the transaction. Raises ServiceError, TransactionMissing."""
+    transaction = _ended_id(call)
+    partition = await local_transaction_commands.FindTransaction(transaction)
+    await local_transaction_commands.AbortTransaction(transaction, partition)
+    return messages.AbortTransactionResponse(consumed=capacity.consumed(0, 1))
+
+
+def _ended_id(call: CallContext) -> str:
+    transaction: str = call.message.transaction_id
+    if not transaction:
+        raise invalid("TransactionID is invalid.")
+    return engine_id(call.caller.namespace, transaction)
+
+
+def in_transaction(read: Command[R], transaction_id: str) -> Command[R]:
+    """Return a read within a local transaction. The read itself if the id is empty."""
+    return local_transaction_commands.ReadInTransaction(transaction_id, read) if transaction_id else read
+
+
+def engine_id(namespace: str, transaction: str) -> str:
+    """Return the engine's id of a transaction, "" for none. Raises ServiceError if the text is no id."""
+    if not transaction:
+        return ""
+    if not _ID.fullmatch(transaction):
+        raise invalid("TransactionID is invalid.")
+    return f"{namespace}/{transaction}"
+
+
+async def write_groups(groups: Sequence[WriteGroup], transaction: str) -> Sequence[GroupOutcome]:
+    """Return the outcome or error of each group of writes, in a transaction if there is an id. Raises
+    TransactionMissing."""
+    transaction_id = engine_id(groups[0].writes[0].table.namespace, transaction) if groups else ""
+    if not transaction_id:
+        return await all_of(groups)
+    limit = limits.TRANSACTION_MAX_BYTES
+    return await local_transaction_commands.StageWrites(transaction_id, tuple(groups), limit)
 
 
 async def get_row(call: CallContext) -> Message:
@@ -33,7 +112,7 @@ async def get_row(call: CallContext) -> Message:
     TableMissing."""
     message = call.message
     selection = selections.parse(message, selections.NO_VERSION)
-    wire = keys.decode(message.primary_key)
+    wire = values.decode_key(message.primary_key)
     target = await find_target(call, message.table_name)
     row = found_row(await command_to_read(call, target, wire, selection, message.transaction_id))
     visible = None if row is None else selection.encoder(target)(row)
@@ -52,9 +131,11 @@ def command_to_read(
     """Return the command that reads a row of a table or of an index by its key. Raises ServiceError."""
     shown = selection if selection.columns else None
     if target.index is not None:
-        return keys.index_get(target, wire.key)._replace(may_be_old=call.may_be_old, visible_attributes=shown)
-    keys.check_values(wire.key, allows_auto_increment=False)
-    key = keys.key_of(target.table, wire.key)
+        return values.index_get(target, wire.key)._replace(
+            may_be_old=call.may_be_old, visible_attributes=shown
+        )
+    values.check_key_values(wire.key, allows_auto_increment=False)
+    key = values.key_of(target.table, wire.key)
     read = Get(target.table, key.position, call.may_be_old, shown)
     return in_transaction(read, engine_id(target.table.namespace, transaction))
 

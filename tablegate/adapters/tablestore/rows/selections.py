@@ -13,8 +13,8 @@ from tablegate.adapters.tablestore.call import TableOrIndex
 from tablegate.adapters.tablestore.rows import fast_rows
 from tablegate.adapters.tablestore.rows.fast_rows import EncodedRow
 from tablegate.adapters.tablestore.rows.filters import Pagination, parse_filter
-from tablegate.adapters.tablestore.values.values import key_value_shown
-from tablegate.adapters.tablestore.values.views import WIRE_KINDS, view
+from tablegate.adapters.tablestore.values import key_value_shown
+from tablegate.adapters.tablestore.views import WIRE_KINDS, view
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.names import check_column_name

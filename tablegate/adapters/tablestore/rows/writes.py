@@ -1,32 +1,160 @@
-"""Conversion of validated rows to writes: condition, change, and the data for the reply."""
+"""Written rows: their validation, and their conversion to writes with condition, change, and the data for the reply.
+
+The service reports errors of keys, and of names, lengths and stamps of cells, before it looks up the table
+(aliyun-tablestore-java-sdk, functiontest/RestrictedItemTest, testCase12). All other rules depend on the table.
+
+Column names of other dialects that Table Store forbids are accepted in a row that has them already, and in a table that
+another dialect created. So a row can be written back as it was read. The look-up happens only if a request has such a
+name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from tablegate.adapters.tablestore import capacity
-from tablegate.adapters.tablestore.call import CallContext, TableOrIndex
+from tablegate.adapters.tablestore import capacity, table_properties, values
+from tablegate.adapters.tablestore.call import CallContext, TableOrIndex, find_written
 from tablegate.adapters.tablestore.rows import fast_rows, selections
-from tablegate.adapters.tablestore.rows.checks import checked_put_cells
 from tablegate.adapters.tablestore.rows.fast_rows import PlainPut
 from tablegate.adapters.tablestore.rows.filters import parse_condition
-from tablegate.adapters.tablestore.tables import options
-from tablegate.adapters.tablestore.values import keys
-from tablegate.adapters.tablestore.values.values import DEFINED_KINDS, VT_NAMES, key_value_shown, restored
-from tablegate.adapters.tablestore.values.views import view
-from tablegate.adapters.tablestore.wire.errors import RowError, invalid
+from tablegate.adapters.tablestore.table_properties import was_created_by_table_store
+from tablegate.adapters.tablestore.values import (
+    DEFINED_KINDS,
+    VT_NAMES,
+    check_attribute,
+    key_value_shown,
+    restored,
+)
+from tablegate.adapters.tablestore.views import view
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.errors import RowError, ServiceError, invalid
+from tablegate.adapters.tablestore.wire.names import ColumnNameInvalid, check_column_name
 from tablegate.adapters.tablestore.wire.plainbuffer import CellOperation, WireCell, WireRow, encode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.model.commands.row_commands import WriteOutcome
+from tablegate.gateway.model import fast_paths
+from tablegate.gateway.model.commands.row_commands import Get, WriteOutcome
 from tablegate.gateway.model.commands.writes import Change, Edit, Remove, Replace, RowRule, Write
+from tablegate.gateway.model.errors import TableMissing
 from tablegate.gateway.model.expressions.predicates import ALWAYS, And, Not, Predicate, RowExists
 from tablegate.gateway.model.expressions.updates import Action, DeleteCell, DeleteCells, Increment, PutCell
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import AUTO_INCREMENT, Key
 from tablegate.gateway.model.values.rows import Cell, Contents
 from tablegate.gateway.model.values.values import Kind, Value
+
+Made = TypeVar("Made")
+RowCheck = Callable[..., Made]
+"""`check(data)`, `check(data, known)`: a function that decodes and validates a row, but accepts the known names."""
+
+
+async def check_with_known_names(
+    call: CallContext, table_name: str, check: RowCheck[Made], data: bytes
+) -> Made:
+    """Return the result of `check` for a row to be written. Raises ServiceError."""
+    try:
+        return check(data)
+    except ColumnNameInvalid:
+        permitted_names = await _permitted_names(call, table_name, values.decode_key(data))
+        return check(data, permitted_names)
+
+
+async def _permitted_names(call: CallContext, table_name: str, wire: WireRow) -> Container[str]:
+    """Return the forbidden names that the row may have. Empty if the table or the key is invalid, so that names are
+    reported first."""
+    permitted_names: Container[str] = ()
+    try:
+        table = await find_written(call, table_name)
+        key = values.key_of(table, wire.key)
+    except (TableMissing, ServiceError):
+        return permitted_names
+    if not was_created_by_table_store(table):
+        return {cell.name for cell in wire.cells}
+    row = await Get(table, key.position)
+    return permitted_names if row is None else row.latest
+
+
+def checked_put(data: bytes, permitted_names: Container[str] = ()) -> WireRow | PlainPut:
+    """Validate the row of a put. `permitted_names`: additional permitted names of columns. Raises ServiceError."""
+    return _fast_put_of(data) or checked_put_cells(data, permitted_names)
+
+
+def _no_fast_put(data: bytes) -> PlainPut | None:
+    return None
+
+
+_fast_put_of = fast_paths.choose(fast_rows.put_of, _no_fast_put)
+
+
+def checked_put_cells(data: bytes, permitted_names: Container[str] = ()) -> WireRow:
+    """Validate a put of any form: the general path of `fast_rows.put_of`. Raises ServiceError."""
+    wire = _validate(data, "PutRow", permitted_names)
+    for cell in wire.cells:
+        if cell.operation is not None or not isinstance(cell.value, Value):
+            raise invalid(f"The value of column '{cell.name}' is missing.")
+    return wire
+
+
+def checked_update(data: bytes, permitted_names: Container[str] = ()) -> WireRow:
+    """Validate the cells of an update. Raises ServiceError."""
+    wire = _validate(data, "UpdateRow", permitted_names)
+    if not wire.cells:
+        raise invalid("Attribute column is missing.")
+    return wire
+
+
+def checked_delete(data: bytes) -> WireRow:
+    """Validate the key of a delete. Raises ServiceError."""
+    wire = values.decode_key(data)
+    values.check_key_values(wire.key, allows_auto_increment=False)
+    return wire._replace(cells=())
+
+
+def _validate(data: bytes, operation: str, permitted_names: Container[str]) -> WireRow:
+    wire = values.decode_key(data)
+    values.check_key_values(wire.key, allows_auto_increment=True)
+    _check_columns(wire.cells, permitted_names)
+    if len(data) > limits.WRITE_MAX_BYTES:
+        check_request(capacity.request_size(wire), operation)
+    return wire
+
+
+def _check_columns(cells: Sequence[WireCell], permitted_names: Container[str]) -> None:
+    """Validate the number of cells, and their names, lengths and stamps."""
+    if len(cells) > limits.COLUMNS_MAX:
+        raise invalid(
+            "The number of attribute columns exceeds the limit,"
+            f" limit count: {limits.COLUMNS_MAX}, column count: {len(cells)}."
+        )
+    for name, value, stamp_ms, _ in cells:
+        check_column_name(name, permitted_names)
+        if isinstance(value, Value):
+            check_attribute(name, value)
+        elif value is not None:
+            raise invalid(f"The type of column '{name}' is invalid.")
+        if stamp_ms is not None and not 0 <= stamp_ms < limits.STAMP_END_MS:
+            raise invalid("Timestamp must be in range [0, INT64_MAX/1000).")
+
+
+def check_counts(text_if_empty: str, rows_max: int, tables: Sequence[tuple[str, int]]) -> None:
+    """Refuse a batch of too many rows, and one without rows with the text `text_if_empty`. `tables`: names and numbers of
+    rows."""
+    if not tables:
+        raise invalid(text_if_empty)
+    count = sum(count for _, count in tables)
+    if count > rows_max or len(tables) > rows_max:
+        raise invalid(f"Rows count exceeds the upper limit: {rows_max}.")
+
+
+def check_request(size: int, operation: str) -> None:
+    """Refuse a request if its names and values together are too long. Raises ServiceError."""
+    if size > limits.WRITE_MAX_BYTES:
+        raise invalid(
+            f"The total data size of {operation} request exceeds the limit, limit size: {limits.WRITE_MAX_BYTES},"
+            f" data size: {size}."
+        )
+
 
 ROW_EXISTS = RowExists()
 ROW_MISSING = Not(ROW_EXISTS)
@@ -58,7 +186,7 @@ class RowWrite(NamedTuple):
     def _key_cells(self, target: TableOrIndex, outcome: WriteOutcome) -> list[WireCell]:
         """Return the key of the written row, with an assigned auto-increment number."""
         if outcome.new is not None:
-            return keys.key_cells(target, outcome.new)
+            return values.key_cells(target, outcome.new)
         columns = zip(target.key_names, self.write.key.values, strict=True)
         return [WireCell(name, key_value_shown(value)) for name, value in columns]
 
@@ -79,7 +207,7 @@ class WriteTarget(NamedTuple):
     @classmethod
     def of(cls, call: CallContext, table: Table) -> WriteTarget:
         names = table.key_schema.names
-        defined = {name: DEFINED_KINDS[kind] for name, kind in options.defined_types(table).items()}
+        defined = {name: DEFINED_KINDS[kind] for name, kind in table_properties.defined_types(table).items()}
         numbers = any(column.auto_increment for column in table.key_schema.columns)
         rule = partial(restored, names)
         return cls(table, names, defined, bool(table.indexes), rule, numbers)
@@ -94,7 +222,7 @@ def parse_put(call: CallContext, target: WriteTarget, put: WireRow | PlainPut, m
         if row is not None:
             return _row_write(target, row[0], (put.key_size, put.size), Replace(row[1]), message)
         put = checked_put_cells(put.data)
-    key = keys.key_of(table, put.key)
+    key = values.key_of(table, put.key)
     _check_against(call, target, put.cells)
     return _row_write(target, key, _sizes(put), Replace(_contents(call, target, key, put.cells)), message)
 
@@ -102,9 +230,9 @@ def parse_put(call: CallContext, target: WriteTarget, put: WireRow | PlainPut, m
 def parse_update(call: CallContext, target: WriteTarget, wire: WireRow, message: Any) -> RowWrite:
     """Return the write of a validated update. Raises ServiceError."""
     table = target.table
-    key = keys.key_of(table, wire.key)
+    key = values.key_of(table, wire.key)
     _check_against(call, target, wire.cells)
-    if not options.allows_update(table):
+    if not table_properties.allows_update(table):
         raise invalid("Can not update row when allow update is false.")
     actions = tuple(_action(cell) for cell in wire.cells)
     incremented = [action.name for action in actions if isinstance(action, Increment)]
@@ -119,7 +247,7 @@ def parse_update(call: CallContext, target: WriteTarget, wire: WireRow, message:
 
 def parse_delete(call: CallContext, target: WriteTarget, wire: WireRow, message: Any) -> RowWrite:
     """Return the write of a validated delete. Raises ServiceError."""
-    key = keys.key_of(target.table, wire.key)
+    key = values.key_of(target.table, wire.key)
     return _row_write(target, key, _sizes(wire), Remove(), message)
 
 
@@ -212,8 +340,8 @@ def _check_stamp(table: Table, now_ms: int, name: str, stamp_ms: int) -> None:
 
     Source: "Error codes" and "Data versions and TTL" (Alibaba Cloud help, Tablestore, 2026): the valid version range.
     """
-    now_s, deviation_s = now_ms // 1000, options.stamp_deviation_s(table)
-    first_s = now_s - min(deviation_s, options.cell_lifetime_ms(table) // 1000)
+    now_s, deviation_s = now_ms // 1000, table_properties.stamp_deviation_s(table)
+    first_s = now_s - min(deviation_s, table_properties.cell_lifetime_ms(table) // 1000)
     if not first_s <= stamp_ms // 1000 < now_s + deviation_s:
         raise invalid(f"Invalid timestamp. Cell:{name}.")
 

@@ -1,7 +1,7 @@
 """Validation of names of tables, columns and indexes.
 
 It applies to names that Table Store creates. A column that DynamoDB named `#h` is returned unchanged, and accepted in
-writes as rows/checks.py describes.
+writes as rows/writes.py describes.
 """
 
 from __future__ import annotations

@@ -29,9 +29,8 @@ from urllib.parse import unquote
 
 import orjson
 
-from tablegate.adapters.azuretable.values.keys import OWN_SCHEMA, own_key, texts_of
-from tablegate.adapters.azuretable.values.names import SYSTEM_NAMES
-from tablegate.adapters.azuretable.values.values import (
+from tablegate.adapters.azuretable.keys import OWN_SCHEMA, SYSTEM_NAMES, own_key, texts_of
+from tablegate.adapters.azuretable.values import (
     SPELLINGS,
     UNIX_EPOCH_TICKS,
     parse_datetime,

@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tablegate.adapters.azuretable.values.keys import OWN_SCHEMA, own_key
-from tablegate.adapters.azuretable.values.values import UNIX_EPOCH_TICKS, parse_datetime, read
+from tablegate.adapters.azuretable.keys import OWN_SCHEMA, own_key
+from tablegate.adapters.azuretable.values import UNIX_EPOCH_TICKS, parse_datetime, read
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
 from tablegate.gateway.model.values.rows import Contents, Row

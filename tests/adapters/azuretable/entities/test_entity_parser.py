@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tablegate.adapters.azuretable import values
 from tablegate.adapters.azuretable.entities import entity_parser
 from tablegate.adapters.azuretable.entities.entity_parser import parse_entity, parse_object
-from tablegate.adapters.azuretable.values import values
 from tablegate.adapters.azuretable.wire import limits
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.model.values.rows import FOREIGN_KINDS, Contents

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tablegate.adapters.azuretable import keys
 from tablegate.adapters.azuretable.entities import fast_pages
 from tablegate.adapters.azuretable.entities.entity_renderer import EntityFormat, MetadataLevel
-from tablegate.adapters.azuretable.values import keys
 from tablegate.gateway.model.tables.pages import ConcatenatedRows, Page
 from tablegate.gateway.model.tables.tables import Rules, State, Table
 from tablegate.gateway.model.values.keys import Position

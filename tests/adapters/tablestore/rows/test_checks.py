@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablegate.adapters.tablestore.rows.checks import check_request
+from tablegate.adapters.tablestore.rows.writes import check_request
 from tablegate.adapters.tablestore.wire.errors import ServiceError
 
 

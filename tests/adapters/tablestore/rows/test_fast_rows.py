@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from tablegate.adapters.tablestore import capacity
 from tablegate.adapters.tablestore.call import CallContext, TableOrIndex
-from tablegate.adapters.tablestore.rows import checks, fast_rows, selections, writes
-from tablegate.adapters.tablestore.values.views import WIRE_KINDS
+from tablegate.adapters.tablestore.rows import fast_rows, selections, writes
+from tablegate.adapters.tablestore.views import WIRE_KINDS
 from tablegate.adapters.tablestore.wire.errors import ServiceError
 from tablegate.adapters.tablestore.wire.plainbuffer import (
     CellOperation,
@@ -142,7 +142,7 @@ def written(table: Table, data: bytes) -> Any:
     call = CallContext("PutRow", None, mock.Mock(), mock.Mock(), NOW_MS)
     message = messages.PutRowRequest(condition=messages.Condition(row_existence=messages.IGNORE))
     try:
-        put = writes.parse_put(call, writes.WriteTarget.of(call, table), checks.checked_put(data), message)
+        put = writes.parse_put(call, writes.WriteTarget.of(call, table), writes.checked_put(data), message)
     except ServiceError as error:
         return type(error), str(error)
     contents: Any = put.write.change.contents  # type: ignore[union-attr]

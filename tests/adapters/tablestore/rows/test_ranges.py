@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tablegate.adapters.tablestore.rows import ranges
+from tablegate.adapters.tablestore.rows import operations
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound, crc8, decode_row, decode_value
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
@@ -227,7 +227,7 @@ def unpacked(data: bytes, has_whole_keys: bool = True) -> tuple[list[str], list[
     Java reads rows from data_offset until only the checksum is left.
     """
     magic, data_offset, option_offset, keys, attributes = struct.unpack_from("<iiiii", data)
-    assert magic == ranges.MAGIC
+    assert magic == operations.MAGIC
     names, at = [], 20
     for _ in range(keys + attributes):
         (length,) = struct.unpack_from("<h", data, at)

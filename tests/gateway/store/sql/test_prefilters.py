@@ -11,9 +11,9 @@ from uuid import UUID
 import hypothesis
 import pytest
 
-from tablegate.adapters.azuretable.values.values import view as azure_view
+from tablegate.adapters.azuretable.values import view as azure_view
 from tablegate.adapters.dynamodb.values.values import view as dynamodb_view
-from tablegate.adapters.tablestore.values.views import view as tablestore_view
+from tablegate.adapters.tablestore.views import view as tablestore_view
 from tablegate.gateway.model.expressions.evaluation import matches
 from tablegate.gateway.model.expressions.predicates import (
     ALWAYS,

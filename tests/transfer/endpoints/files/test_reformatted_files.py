@@ -22,10 +22,10 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablegate.adapters.azuretable.values.keys import OWN_SCHEMA
-from tablegate.adapters.azuretable.values.values import SPELLINGS
+from tablegate.adapters.azuretable.keys import OWN_SCHEMA
+from tablegate.adapters.azuretable.values import SPELLINGS
 from tablegate.adapters.dynamodb.export_files.line_formats import ion_text
-from tablegate.adapters.tablestore.values.views import WIRE_KINDS
+from tablegate.adapters.tablestore.views import WIRE_KINDS
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Kind, Value

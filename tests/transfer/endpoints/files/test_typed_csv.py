@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 
-from tablegate.adapters.azuretable.values.keys import OWN_SCHEMA
+from tablegate.adapters.azuretable.keys import OWN_SCHEMA
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import FALSE, TRUE, Kind, Value
 from tablegate.transfer.endpoints.endpoint import Service

@@ -20,7 +20,7 @@ from tablegate.adapters.tablestore.call import CallContext, find_table
 from tablegate.adapters.tablestore.features.search import index_schemas, request_values
 from tablegate.adapters.tablestore.features.search.sorts import sorters_of
 from tablegate.adapters.tablestore.features.search.table_options import check_search_indexes
-from tablegate.adapters.tablestore.tables.options import allows_update
+from tablegate.adapters.tablestore.table_properties import allows_update
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.adapters.tablestore.wire.names import is_name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tablegate.adapters.tablestore.tables.options import UPDATE_CHECKS, TableOptions
+from tablegate.adapters.tablestore.table_properties import UPDATE_CHECKS, TableOptions
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.gateway.features.search.search_commands import ListSearchIndexes
 from tablegate.gateway.model.tables.tables import Rules, Table

@@ -15,8 +15,8 @@ from tablegate.adapters.tablestore.call import CallContext, TableOrIndex
 from tablegate.adapters.tablestore.features.sql.scopes import Row, Scope, comparison_of
 from tablegate.adapters.tablestore.features.sql.sql_values import SqlColumn, SqlType, whole_number
 from tablegate.adapters.tablestore.features.sql.work import Step, Work
-from tablegate.adapters.tablestore.values.values import key_value_shown
-from tablegate.adapters.tablestore.values.views import view
+from tablegate.adapters.tablestore.values import key_value_shown
+from tablegate.adapters.tablestore.views import view
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.gateway.model.commands.row_commands import Read, VisibleNames
 from tablegate.gateway.model.expressions.predicates import Comparison

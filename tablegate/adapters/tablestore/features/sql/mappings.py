@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from tablegate.adapters.tablestore.call import TableOrIndex
 from tablegate.adapters.tablestore.features.sql.sql_values import SqlColumn, SqlType, sql_error
-from tablegate.adapters.tablestore.tables.options import TableOptions
-from tablegate.adapters.tablestore.values.values import key_type
+from tablegate.adapters.tablestore.table_properties import TableOptions
+from tablegate.adapters.tablestore.values import key_type
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.model.tables.tables import Table

@@ -13,8 +13,8 @@ from google.protobuf.message import Message
 from tablegate.adapters.tablestore import capacity
 from tablegate.adapters.tablestore.call import CallContext
 from tablegate.adapters.tablestore.operation_table import Operation
-from tablegate.adapters.tablestore.values.values import key_value_shown
-from tablegate.adapters.tablestore.values.views import view
+from tablegate.adapters.tablestore.values import key_value_shown
+from tablegate.adapters.tablestore.views import view
 from tablegate.adapters.tablestore.wire import limits, plainbuffer
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages

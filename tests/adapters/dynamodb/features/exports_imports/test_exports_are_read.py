@@ -10,7 +10,7 @@ import pytest
 from botocore.config import Config
 
 from tablegate.transfer.comparing.verifying import verify
-from tablegate.transfer.endpoints.database.endpoint import DatabaseEndpoint
+from tablegate.transfer.endpoints.database import DatabaseEndpoint
 from tablegate.transfer.endpoints.files.dynamodb_export import DynamoDBExport
 from tests.adapters.dynamodb.client import DynamoDBService
 from tests.adapters.dynamodb.features.exports_imports.conftest import HOUR_MS, Exporter

@@ -23,8 +23,8 @@ from tablegate.adapters.tablestore.features.sql.scopes import Row, Scope
 from tablegate.adapters.tablestore.features.sql.searches import Searches
 from tablegate.adapters.tablestore.features.sql.sql_values import SqlColumn, SqlType, checked, sql_error
 from tablegate.adapters.tablestore.features.sql.work import Step, Work
-from tablegate.adapters.tablestore.values.values import key_value_shown
-from tablegate.adapters.tablestore.values.views import view
+from tablegate.adapters.tablestore.values import key_value_shown
+from tablegate.adapters.tablestore.views import view
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.gateway.features.search.aggregations import Inner, Metric, MetricKind
 from tablegate.gateway.features.search.documents import document_of

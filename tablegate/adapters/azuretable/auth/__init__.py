@@ -1,1 +1,0 @@
-"""Authentication and grants: Shared Key, shared access signatures, bearer tokens."""

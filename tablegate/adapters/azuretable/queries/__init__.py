@@ -1,1 +1,0 @@
-"""Query Entities: filters, pages and continuation tokens."""

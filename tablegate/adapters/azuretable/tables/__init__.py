@@ -1,1 +1,0 @@
-"""The control plane: tables, access policies, service properties and statistics."""

@@ -1,1 +1,0 @@
-"""Values, keys and property names: conversion between wire forms and the gateway's."""

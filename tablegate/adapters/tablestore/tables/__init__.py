@@ -1,1 +1,0 @@
-"""The control plane: tables, indexes, options, split points."""

@@ -1,1 +1,0 @@
-"""Conversion of values and keys between the wire format and the gateway."""

@@ -1,1 +1,0 @@
-"""Azure Table storage, or a server with its API, by azure-data-tables."""

@@ -1,1 +1,0 @@
-"""Tables in tablegate databases as endpoints."""

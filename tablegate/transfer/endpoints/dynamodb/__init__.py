@@ -1,1 +1,0 @@
-"""DynamoDB, or a server with its API, by boto3."""

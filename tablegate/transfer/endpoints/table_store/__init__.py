@@ -1,1 +1,0 @@
-"""Alibaba Cloud Table Store, or a server with its API, by tablestore."""
