@@ -41,7 +41,7 @@ from tablegate.adapters.dynamodb.operation_table import OPERATIONS
 from tablegate.adapters.dynamodb.validation import fast_validator
 from tablegate.adapters.dynamodb.values import keys, values
 from tablegate.adapters.tablestore.rows import selections
-from tablegate.adapters.tablestore.rows import writes as tablestore_checks
+from tablegate.adapters.tablestore.rows import writes as tablestore_writes
 from tablegate.adapters.tablestore.wire.plainbuffer import WireCell
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.capabilities import new_engine
@@ -197,7 +197,7 @@ def _cases() -> Iterator[Case]:
         "fast_rows:put_of",
         "PutRow of 102 columns",
         _wide_row_puts,
-        _set(tablestore_checks, _fast_put_of=_none),
+        _set(tablestore_writes, _fast_put_of=_none),
     )
     yield Case(
         "FastDraft",
@@ -207,7 +207,7 @@ def _cases() -> Iterator[Case]:
     )
     yield Case("fast_pages:entities", "Azure query of 200", _entities, _set(entity_renderer, _SPLICED=()))
     row_puts, row_gets = REQUESTS["Table Store PutRow"], REQUESTS["Table Store GetRow"]
-    yield Case("fast_rows:put_of", "PutRow", row_puts, _set(tablestore_checks, _fast_put_of=_none))
+    yield Case("fast_rows:put_of", "PutRow", row_puts, _set(tablestore_writes, _fast_put_of=_none))
     yield Case("fast_rows:encoder", "GetRow", row_gets, _set(selections, _ENCODES=False))
     in_range = partial(_range, 200)
     yield Case("fast_rows:encoder", "GetRange of 200", in_range, _set(selections, _ENCODES=False))

@@ -30,17 +30,18 @@ GROUPS = {
         "administration_forms", "administration", "dialect",
     ),
     "adapters.azuretable": (
-        "detection", "wire", "values", "auth", "flavours", "call", "entities", "replies", "queries", "tables", "batches",
-        "operation_table", "request_facts", "display", "administration", "dialect",
+        "detection", "wire", "values", "keys", "shared_access", "auth", "flavours", "call", "entities", "filter_grammar",
+        "queries", "xml_documents", "service", "tables", "batches", "operation_table", "request_facts", "display",
+        "administration", "dialect",
     ),
     "adapters.tablestore": (
-        "values.views", "detection", "wire", "call", "values", "capacity", "operation_table", "tables", "rows",
-        "features.streams", "features.tunnels", "features.sql", "features", "request_facts", "display", "administration",
-        "dialect",
+        "views", "detection", "wire", "call", "values", "capacity", "operation_table", "table_properties",
+        "secondary_indexes", "tables", "rows", "features.streams", "features.tunnels", "features.sql", "features",
+        "request_facts", "display", "administration", "dialect",
     ),
     "transfer": (
         "errors", "progress", "threads", "endpoints.endpoint", "mapping", "endpoints", "comparing", "copying", "traffic",
-        "flags", "comparison_commands", "commands",
+        "commands", "comparison_commands",
     ),
 }  # fmt: skip
 # Pure third-party packages, permitted everywhere: they do no I/O and import nothing of tablegate.

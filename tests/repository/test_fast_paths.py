@@ -113,7 +113,7 @@ from tablegate.adapters.azuretable.entities import entity_renderer
 from tablegate.adapters.dynamodb.values import values
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS
 from tablegate.adapters.dynamodb.validation import fast_validator
-from tablegate.adapters.tablestore.rows import checks, selections
+from tablegate.adapters.tablestore.rows import selections, writes
 from tablegate.gateway.engine.rows import page_builder, reading
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.expressions import updates
@@ -122,7 +122,7 @@ assert not fast_paths.ARE_ON
 assert OPERATIONS["PutItem"].check.fast_check is fast_validator.leave_to_full_validator
 assert (values.render_row, values.render_rows) == (values.render_row_generally, values.render_rows_generally)
 assert entity_renderer._SPLICED == ()
-assert checks._fast_put_of is checks._no_fast_put
+assert writes._fast_put_of is writes._no_fast_put
 assert not selections._ENCODES
 assert updates._draft_of == updates.RowDraft.of
 assert not page_builder._TAKES_CONCATENATED

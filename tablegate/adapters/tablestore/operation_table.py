@@ -37,7 +37,7 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
         "StartLocalTransaction", "CommitTransaction", "AbortTransaction", "GetRow", "PutRow", "UpdateRow", "DeleteRow",
         "BatchGetRow", "BatchWriteRow", "GetRange", "BulkImport", "BulkExport",
     ),
-    "tables.operations": (
+    "tables": (
         "CreateTable", "ListTable", "DescribeTable", "UpdateTable", "DeleteTable", "AddDefinedColumn",
         "DeleteDefinedColumn", "ComputeSplitPointsBySize", "CreateIndex", "DropIndex", "ListTimeseriesTable",
     ),
@@ -46,8 +46,8 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
         "Search", "ComputeSplits", "ParallelScan",
     ),
     "features.sql.operations": ("SQLQuery",),
-    "features.streams.operations": ("ListStream", "DescribeStream", "GetShardIterator", "GetStreamRecord",),
-    "features.tunnels.operations": (
+    "features.streams": ("ListStream", "DescribeStream", "GetShardIterator", "GetStreamRecord",),
+    "features.tunnels": (
         "tunnel/create", "tunnel/delete", "tunnel/list", "tunnel/describe", "tunnel/getrpo", "tunnel/connect",
         "tunnel/heartbeat", "tunnel/shutdown", "tunnel/getcheckpoint", "tunnel/checkpoint", "tunnel/readrecords",
     ),
@@ -56,7 +56,7 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
 
 _EXTENSIONS: Mapping[str, str] = {
     "features.search.sql.indexes": "features.sql.operations",
-    "features.search.table_options": "tables.operations",
+    "features.search.table_options": "tables",
 }
 """Module of a capability -> the module of operations that it extends."""
 

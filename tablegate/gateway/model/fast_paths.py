@@ -80,7 +80,7 @@ FAST_PATHS: tuple[FastPath, ...] = (
     ),
     FastPath(
         f"{_TABLESTORE}.rows.fast_rows:put_of",
-        f"{_TABLESTORE}.rows.checks:checked_put_cells",
+        f"{_TABLESTORE}.rows.writes:checked_put_cells",
         "tests/adapters/tablestore/rows/test_fast_rows.py::test_plain_puts_come_to_the_same",
         2.25,
     ),

@@ -4,7 +4,7 @@
 tables.
 
 Addresses are printed and stored in job files, so they never contain credentials. Those come from the environment
-variables and files of each service (see its `client.py`). An address that seems to contain a secret is rejected
+variables and files of each service (see the modules `..._client.py`). An address that seems to contain a secret is rejected
 without being repeated. Opening an endpoint imports only the libraries of its own service.
 """
 

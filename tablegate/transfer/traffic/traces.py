@@ -2,7 +2,7 @@
 
 The first line is a header with format and version. Requests and replies follow in order of time. So a reader knows
 which requests had been answered before each request. A frame holds whole lines and is written at once. If the
-recorder is killed, the file can be read up to its last whole frame. Module redaction.py removes secrets before
+recorder is killed, the file can be read up to its last whole frame. Module recording.py removes secrets before
 events are written.
 """
 
@@ -38,7 +38,7 @@ class BadTrace(TransferError):
 class RecordedRequest:
     """The facts about a request besides its bytes.
 
-    `signed` is the kind of authentication (signing.py). `at` is in seconds since 1970.
+    `signed` is the kind of authentication (services.py). `at` is in seconds since 1970.
     """
 
     number: int

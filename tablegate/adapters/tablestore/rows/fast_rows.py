@@ -2,7 +2,7 @@
 
 Pages of rows and batches of puts spend most of their time here. `encode` equals RowSelection.cutter, wire_row and
 plainbuffer.row_bytes, for rows of Table Store's own kinds and one version of each cell. `put_of` equals
-plainbuffer.decode_row, the checks of checks.py and Contents.of_cells, for a valid put. All other rows give None, and
+plainbuffer.decode_row, the checks of writes.py and Contents.of_cells, for a valid put. All other rows give None, and
 the general path handles or refuses them. So there are no error texts here.
 tests/adapters/tablestore/rows/test_fast_rows.py compares both paths.
 """

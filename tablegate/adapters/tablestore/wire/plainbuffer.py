@@ -4,7 +4,7 @@
     row   = [01 cell+] [02 cell+] [08] [extension] 09 crc
     cell  = 03  04 length name  [05 vlen type data]  [06 operation]  [07 stamp:int64]  0A crc
 
-Names and values are not validated here, but in checks.py. Numbers are little-endian, and lengths are uint32. Invalid
+Names and values are not validated here, but in rows/writes.py. Numbers are little-endian, and lengths are uint32. Invalid
 bytes raise PlainBufferError only. Zero bytes after the last row are accepted as padding of the Node SDK, other bytes
 are not. Source: docs/protocols/table-store.md section 3.
 

@@ -1,4 +1,7 @@
-"""JSON Lines of tablegate as endpoints: typed and lossless (row_lines.py), plain, gzipped, Zstandard or piped."""
+"""JSON Lines of tablegate as endpoints: typed and lossless, plain, gzipped, Zstandard or piped.
+
+A line is a row (gateway/model/values/row_lines.py).
+"""
 
 from __future__ import annotations
 
