@@ -45,6 +45,6 @@ def test_tunnels_can_be_deleted(tmp_path: Path) -> None:
 
 @minutes_long
 @pytest.mark.soak
-@pytest.mark.parametrize("name", ["tunnels", "search", "sql", "vectors", "global_tables"])
+@pytest.mark.parametrize("name", ["tunnels", "search", "sql"])
 def test_each_can_be_deleted(tmp_path: Path, name: str) -> None:
     assert_others_pass(tmp_path, name, "-n", "2", *ALL_OTHERS)

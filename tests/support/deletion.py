@@ -42,7 +42,7 @@ def without_lines(text: str, name: str) -> str:
     """Return a list of capabilities without the lines of one."""
     text = re.sub(rf'"{name}",? ?', "", text)
     text = re.sub(
-        rf'^    "[\w.]*\bfeatures\.{name}(?:\.[\w.]*)?": .*?\n(?=    "|\}})',
+        rf'^    "[\w.]*\bfeatures\.{name}\.[\w.]*": .*?\n(?=    "|\}})',
         "",
         text,
         flags=re.DOTALL | re.MULTILINE,
@@ -56,9 +56,9 @@ def without_lines(text: str, name: str) -> str:
 
 
 def delete(name: str, folder: Path) -> None:
-    """Delete the folders or files of a capability and its lines, and write the scripts of the schema again."""
+    """Delete the folders of a capability and its lines, and write the scripts of the schema again."""
     folders = [f"{kind}/{package}/features/{name}" for kind in ("tablegate", "tests") for package in PACKAGES]
-    for part in (*folders, *(f"{part}.py" for part in folders), *OTHERS.get(name, ())):
+    for part in (*folders, *OTHERS.get(name, ())):
         path = folder / part
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     for path in map(folder.joinpath, LISTS):

@@ -46,8 +46,8 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
         "Search", "ComputeSplits", "ParallelScan",
     ),
     "features.sql.operations": ("SQLQuery",),
-    "features.streams": ("ListStream", "DescribeStream", "GetShardIterator", "GetStreamRecord",),
-    "features.tunnels": (
+    "features.streams.operations": ("ListStream", "DescribeStream", "GetShardIterator", "GetStreamRecord",),
+    "features.tunnels.operations": (
         "tunnel/create", "tunnel/delete", "tunnel/list", "tunnel/describe", "tunnel/getrpo", "tunnel/connect",
         "tunnel/heartbeat", "tunnel/shutdown", "tunnel/getcheckpoint", "tunnel/checkpoint", "tunnel/readrecords",
     ),

@@ -73,9 +73,7 @@ Partition = tuple[int, bytes]
 """(table id, bytes of the partition columns)."""
 
 
-def locks_of_partitions(
-    session: Session, partitions: Iterable[Partition], now_ms: int
-) -> dict[Partition, str]:
+def partition_locks(session: Session, partitions: Iterable[Partition], now_ms: int) -> dict[Partition, str]:
     """Return the transaction ids that lock these partitions. `now_ms`: milliseconds since 1970."""
     answers = [
         (

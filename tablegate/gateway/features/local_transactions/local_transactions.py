@@ -52,7 +52,7 @@ def _begin(attempt: Attempt, command: local_transaction_commands.BeginTransactio
         if table is None or table.version != command.table.version:
             store.catalog.cache.forget(command.table.id)
             raise errors.StaleTable()
-        if local_transaction_store.locks_of_partitions(session, [(table.id, command.partition)], now_ms):
+        if local_transaction_store.partition_locks(session, [(table.id, command.partition)], now_ms):
             raise errors.PartitionLocked()
         open_transaction = OpenTransaction(
             command.transaction,
@@ -222,7 +222,7 @@ class PartitionLocks(WriteHook):
         }
         if partitions and session.statements.guards_partitions:
             local_transaction_store.guard(session, partitions)
-        locks = local_transaction_store.locks_of_partitions(session, sorted(partitions), batch.now_ms)
+        locks = local_transaction_store.partition_locks(session, sorted(partitions), batch.now_ms)
         for at, group in enumerate(batch.groups):
             if group.transaction:
                 self._lock_transaction(session, at, group)
