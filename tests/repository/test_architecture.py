@@ -31,7 +31,7 @@ GROUPS = {
     ),
     "adapters.azuretable": (
         "detection", "wire", "values", "keys", "shared_access", "auth", "flavours", "call", "entities", "filter_grammar",
-        "queries", "xml_documents", "service", "tables", "batches", "operation_table", "request_facts", "display",
+        "replies", "queries", "xml_documents", "service", "tables", "batches", "operation_table", "request_facts", "display",
         "administration", "dialect",
     ),
     "adapters.tablestore": (
