@@ -65,8 +65,8 @@ def test_the_measure_finds_what_is_wasteful(
     service: TableStoreService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the lists being cut, many indexes take too long."""
-    monkeypatch.setattr(parsing, "_shorten", lambda message: None)
-    monkeypatch.setattr(parsing, "shorten", lambda data, descriptor: data)
+    monkeypatch.setattr(parsing, "_shorten_lists", lambda message: None)
+    monkeypatch.setattr(parsing, "shorten_fields", lambda data, descriptor: data)
     [many] = [each for each in wasteful_requests.tables(DEEP_BYTES) if each.name == "many indexes"]
     assert "took" in (problem(service, many) or "")
 
