@@ -68,7 +68,8 @@ def delete(name: str, folder: Path) -> None:
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run Python in the copy. Raises CalledProcessError."""
-    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    environment = {name: value for name, value in os.environ.items() if name != "TABLEGATE_TEST_SOAK_SECONDS"}
+    environment["PYTHONPATH"] = str(folder)
     return subprocess.run(
         [sys.executable, *arguments], cwd=folder, env=environment, check=True, capture_output=True, text=True
     )
