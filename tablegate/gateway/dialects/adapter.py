@@ -1,7 +1,7 @@
 """The objects that an adapter exports, its table of operations, and the adapters of the settings.
 
-No other module under gateway/ imports adapters. A server imports `adapters/NAME/detection.py` at its start, and `entry.py` at
-the first request of the dialect. The operations of a capability are imported when a request first names one of them.
+No other module under gateway/ imports adapters. A server imports `adapters/NAME/detection.py` at its start, and `dialect.py`
+at the first request of the dialect. The operations of a capability are imported when a request first names one of them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """The scheduler of background work: capabilities register their works, and it runs paced batches of one after the other.
 
-It decides what runs next and counts what is left. The threads of gateway/server/background.py take the pauses.
-
-This module decides the size of a batch, the next piece of work and the length of the pause. The scheduler runs the
-batches (scheduler.py), and the threads of gateway/server/background.py take the pauses.
+It decides what runs next, the size of a batch and the length of the pause after it, and counts what is left. The threads
+of gateway/server/background.py take the pauses.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`tablegate record`: a proxy that records requests and replies, without signatures, keys, tokens and identities.
 
 Only headers that are known to decide the result are kept. Any other may be a secret of a proxy or a framework, such
-as Cookie or X-Api-Key. Secrets in a query (gateway/configuration/url_secrets.py) are removed. The secrets of a request
+as Cookie or X-Api-Key. Secrets in a query (gateway/configuration/secrets.py) are removed. The secrets of a request
 are also removed from its body and its reply, because error texts of services contain the string to sign. Requests that
 exchange a token or a password for keys, and the replies with the keys, are recorded without bodies.
 Source: docs/protocols/dynamodb.md, azure-table.md and table-store.md on signatures.

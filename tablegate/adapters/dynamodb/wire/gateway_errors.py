@@ -347,7 +347,7 @@ _FROM_GATEWAY: dict[type[BaseException], _Conversion] = {
         INVALID
         + "this request needs the package tablegate[{error.extra}], which is not installed on the server",
     ),
-    # Fallbacks: backups.py reports the first two with the requested ARN.
+    # Fallbacks: features/backups reports the first two with the requested ARN.
     model.BackupMissing: _always("BackupNotFoundException", "Backup not found"),
     model.BackupBusy: _always("BackupInUseException", "Backup is being used"),
     model.TokenReused: _always(

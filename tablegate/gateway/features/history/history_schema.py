@@ -53,7 +53,7 @@ copies = Table(
     Column("source_id", BigInteger, nullable=False, index=True),
     Column("history_id", BigInteger),
     Column("at", BigInteger),
-    # The current phase. gateway/store/tables/copies.py has the numbers.
+    # The current phase. backup_store.py has the numbers.
     Column("phase", SmallInteger, nullable=False),
     Column("mark", LargeBinary),
     info={"on_every_node": "a row for each copy that is under way"},

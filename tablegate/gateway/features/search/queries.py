@@ -226,7 +226,7 @@ class Weighted:
 class InnerHits:
     """The matching objects that a search returns: `limit` objects after the first `offset`.
 
-    `sorters`, `highlight`: of ordering.py and highlighting.py. The paths of their fields begin at the objects.
+    `sorters`, `highlight`: of ranking.py and hits.py. The paths of their fields begin at the objects.
     """
 
     sorters: tuple[Any, ...]

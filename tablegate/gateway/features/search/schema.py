@@ -42,9 +42,9 @@ class SearchField:
     - `is_indexed`: queries can use the field.
     - `is_stored`: the source column is returned with the columns of the index.
     - `is_virtual`: the values are converted from another type (documents.py), and the field is only searched.
-    - `date_formats`: the accepted formats of a DATE (dates.py).
+    - `date_formats`: the accepted formats of a DATE (field_values.py).
     - `ancestors`: the names of the NESTED fields around it, the outermost first.
-    - `dimensions`, `metric`: of a VECTOR. The metric is a value of Metric (features/vectors/vector_rules.py).
+    - `dimensions`, `metric`: of a VECTOR. The metric is a value of Metric (features/vectors/vectors.py).
     - `fields`: the fields of a NESTED field.
     """
 

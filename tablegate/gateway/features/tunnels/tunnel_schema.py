@@ -6,7 +6,7 @@ from sqlalchemy import BigInteger, Column, Table, Text, UniqueConstraint
 
 from tablegate.gateway.store.sql.core_schema import Name, metadata
 
-# Tunnels: followers that clients drive (gateway/engine/streams/tunnels.py). One that delivers changes has a row of
+# Tunnels: followers that clients drive (tunnel_engine.py). One that delivers changes has a row of
 # followers with the same id.
 tunnels = Table(
     "tunnels",

@@ -161,7 +161,7 @@ class Computed(Node):
 
 @dataclass(frozen=True, slots=True)
 class ExtractedValue(Node):
-    """The match of a pattern in a TEXT value (see patterns.py), converted to TEXT, BYTES, INT64 or DOUBLE.
+    """The match of a pattern in a TEXT value (see `Pattern`), converted to TEXT, BYTES, INT64 or DOUBLE.
 
     It is absent if the value is no TEXT, or without a match, or if the conversion fails. `reach_bytes`: searched length
     of the text.

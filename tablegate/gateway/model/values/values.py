@@ -86,7 +86,7 @@ def decimal(data: Decimal | int | str) -> Value:
 
 
 def number_set(numbers: Iterable[Decimal | int | str]) -> Value:
-    """Return a DECIMAL_SET. Its members are the canonical texts of the numbers, as hash_keys.py explains.
+    """Return a DECIMAL_SET. Its members are the canonical texts of the numbers, as `hash_key` explains.
 
     Raises ValueError or ArithmeticError for a number that DECIMAL cannot hold.
     """

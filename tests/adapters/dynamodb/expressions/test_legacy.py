@@ -1,6 +1,6 @@
 """Parameters that predate expressions: Expected, filters, AttributeUpdates, AttributesToGet.
 
-Sources: ScyllaDB's test_expected.py, test_query_filter.py, test_item.py, and dynalite's db/index.js. legacy_rules.py
+Sources: ScyllaDB's test_expected.py, test_query_filter.py, test_item.py, and dynalite's db/index.js. expression_rules.py
 validates the arguments.
 """
 
