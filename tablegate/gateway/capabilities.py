@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Callable
+from types import ModuleType
 
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.store.replicas import Standbys
 from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.tables import index_kinds
 
 CAPABILITIES = ("local_transactions", "global_tables", "history", "tunnels", "search", "vectors", "jobs")
 """The folders in gateway/features. The module `install` of each has the function `install`.
@@ -27,8 +29,26 @@ def new_engine(
     now: Callable[[], int] = time.time_ns,
     replicas: Standbys | None = None,
 ) -> Engine:
-    """Return an engine with all capabilities. Raises NotInstalled if an option needs a package that is missing."""
-    engine = Engine(store, options, now, replicas)
-    for capability in CAPABILITIES:
-        importlib.import_module(f"tablegate.gateway.features.{capability}.install").install(engine, options)
+    """Return an engine that has all capabilities. They are imported when the first of them is used.
+
+    Raises NotInstalled if an option needs a package that is missing.
+    """
+
+    def install(engine: Engine) -> None:
+        for module in _modules():
+            module.install(engine, options)
+
+    engine = Engine(store, options, now, replicas, install)
+    if options.vector_approximate_from:  # needs packages, and a thread from the start
+        engine.install_capabilities()
     return engine
+
+
+def _modules() -> list[ModuleType]:
+    return [
+        importlib.import_module(f"tablegate.gateway.features.{capability}.install")
+        for capability in CAPABILITIES
+    ]
+
+
+index_kinds.when_unknown(_modules)

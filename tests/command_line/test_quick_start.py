@@ -47,6 +47,8 @@ def ask():
 
 threading.Thread(target=ask).start()
 from tablegate.gateway.__main__ import main
+from tablegate.gateway.server import background
+background._FIRST_BATCH_S = 3600.0  # its first batch imports the capabilities, which a slow machine would count here
 main(["serve", "--port", "0", *sys.argv[2:]], prog_name="tablegate")
 """
 
@@ -103,6 +105,9 @@ def test_first_requests_of_dynamodb_load_no_framework_and_no_parser(where: str, 
     assert _HEAVY & modules == set()
     assert {*DYNAMODB.groups, *TABLE_STORE.groups} & modules == set()
     assert not [name for name in modules if name.startswith(_OF_JOBS)]
+    assert not [
+        name for name in modules if name.startswith("tablegate.gateway.features.") and ".install" in name
+    ]
 
 
 def test_the_first_request_for_an_operation_of_a_group_loads_the_group() -> None:

@@ -25,6 +25,7 @@ RUN_TOGETHER = {Get, Read, ReadAll, WriteGroup}
 @pytest.fixture(scope="module")
 def engine() -> Iterator[Engine]:
     made = new_engine(Store(open_database("sqlite://")))
+    made.install_capabilities()
     yield made
     made.close()
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Se
 from typing import Any, NamedTuple, cast
 
 from tablegate.gateway.engine import housekeeping
+from tablegate.gateway.engine.installation import Installation
 from tablegate.gateway.engine.rows import reading, reading_replicas
 from tablegate.gateway.engine.rows.writing import WriteHook
 from tablegate.gateway.engine.scheduler import Scheduler
@@ -57,7 +58,10 @@ class EngineOptions(NamedTuple):
 
 
 class Engine:
-    """Runs commands against one store. Safe to call from several threads. `now` returns nanoseconds since 1970."""
+    """Runs commands against one store. Safe to call from several threads.
+
+    `now` returns nanoseconds since 1970. `install` registers the capabilities (gateway/capabilities.py).
+    """
 
     def __init__(
         self,
@@ -65,24 +69,29 @@ class Engine:
         options: EngineOptions = EngineOptions(),
         now: Callable[[], int] = time.time_ns,
         replicas: Standbys | None = None,
+        install: Callable[[Engine], None] = lambda engine: None,
     ) -> None:
         self._store = store
+        self._installation = Installation(lambda: install(self))
+        self.install_capabilities = self._installation.complete
+        """Installs the capabilities now. Otherwise the first use of one of them does it."""
         self.replicas = replicas
         """Standbys for reads that may be stale. None to read from the primary."""
         self.cached_table = store.catalog.cache.get
         """Returns a cached descriptor, or None if the command FindTable must find it. That command also gives the answer for a
         forbidden table."""
         self._now = now
-        store.catalog.hooks = []
+        store.catalog.renew_hooks(self._installation.complete)
         definer = TableDefiner(store, options.table_creation_delay_ms, options.stream_shards)
-        self._transactions = Transactions(store, options.failover_s, now)
-        self._single_commands = SingleCommands(store, self._transactions, definer, now)
+        self._transactions = Transactions(store, options.failover_s, now, self._installation)
+        self._single_commands = SingleCommands(store, self._transactions, definer, now, self._installation)
         self.background = Scheduler(
             store,
             self._transactions.write,
             self._transactions.with_retries,
             lambda: now() // 1_000_000,
             idle_s=min(0.25, max(0.01, options.sweep_period_s)),
+            complete=self._installation.complete,
         )
         # Expired rows are deleted first (Scheduler.catch_up), because capabilities then replicate and index these changes.
         expiring.add_works(self.background, options.sweep_period_s)
@@ -94,22 +103,23 @@ class Engine:
         """Number of lists of commands that were run, by which background work notices clients."""
 
     def register(self, commands: Mapping[type[Command[Any]], Callable[..., Any]]) -> None:
-        """Register the functions that run the commands of a capability. To be called before the first command.
+        """Register the functions that run the commands of a capability.
 
         A command that only reads has a Reader (engine/rows/reading.py), any other one a Runner (engine/attempts.py).
         """
         for kind, function in commands.items():
-            functions = self._transactions.readers if kind.only_reads else self._single_commands.runners
-            functions[kind] = function
+            if kind.only_reads:
+                self._transactions.readers[kind] = function
+            else:
+                self._single_commands.runners[kind] = function
 
     def add_write_hook(self, hook: type[WriteHook]) -> None:
-        """Register what a capability does in the transaction of writes. To be called before the first command."""
-        self._transactions.write_hooks.insert(-1, hook)
+        """Register what a capability does in the transaction of writes."""
+        self._transactions.write_hooks.add(hook)
 
     def add_table_hook(self, hook: TableHook) -> None:
-        """Register what a capability does in the transaction of changes of tables. To be called before the first
-        command."""
-        self._store.catalog.hooks.append(hook)
+        """Register what a capability does in the transaction of changes of tables."""
+        self._store.catalog.add_hook(hook)
 
     def register_view(self, dialect: str, view: IndexView) -> None:
         """Register a dialect's reader of index key columns. To be called before the first command."""

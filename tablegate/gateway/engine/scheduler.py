@@ -171,6 +171,7 @@ class Scheduler:
     - `write` and `with_retries`: those of Transactions
     - `now_ms`: the time of tables
     - `idle_s`: seconds between two checks if there is no work
+    - `complete`: called before the first batch. It registers the works of capabilities
     """
 
     def __init__(
@@ -180,14 +181,16 @@ class Scheduler:
         with_retries: Callable[..., Any],
         now_ms: Callable[[], int],
         idle_s: float,
+        complete: Callable[[], None] = lambda: None,
     ) -> None:
         self.store = store
         self.write = write
         self.now_ms = now_ms
         self.idle_s = idle_s
         self._with_retries = with_retries
+        self._complete = complete
         self.works: dict[str, Work] = {}
-        """All works in the order of their registration."""
+        """All works so far, in the order of their registration."""
         self._turns: deque[Work] = deque()
         self._count_again_at = 0.0
         self.rows_left: dict[str, int] = {}
@@ -211,6 +214,7 @@ class Scheduler:
     def next_batch(self, beside_clients: bool = False) -> BatchDone | None:
         """Run one batch of the next work without a thread of its own, a short one beside clients. None if there is
         nothing to do. Call again after `idle_s`."""
+        self._complete()
         for _ in range(len(self._turns)):
             work = self._turns[0]
             self._turns.rotate(-1)
@@ -225,6 +229,7 @@ class Scheduler:
 
     def batch_of(self, name: str, beside_clients: bool = False) -> BatchDone | None:
         """Run one batch of a work. None if it is not registered, not due or done, or if another thread runs it."""
+        self._complete()
         work = self.works.get(name)
         began = time.monotonic()
         if work is None or began < work.due_at or not work.lock.acquire(blocking=False):
@@ -255,6 +260,7 @@ class Scheduler:
         Works that wait for networks are left out, and those of progress.WAITING, which do not depend on the clock. Raises
         GatewayError if the database fails for longer than a request waits for it.
         """
+        self._complete()
         for work in self.works.values():
             if not work.own_thread and work.name not in progress.WAITING:
                 with work.lock:
@@ -263,6 +269,7 @@ class Scheduler:
 
     def lag_s(self, name: str) -> float:
         """Return the age of the oldest change that a work has still to process, in seconds. 0 if there is none."""
+        self._complete()
         oldest_ms = self.works[name].oldest_ms
         try:
             with self.store.read() as session:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tablegate.gateway.engine.attempts import Attempt, Runner, Runners
+from tablegate.gateway.engine.installation import FunctionsOfCommands, Installation
 from tablegate.gateway.engine.rows import loading
 from tablegate.gateway.engine.streams import following
 from tablegate.gateway.engine.tables import row_counting
@@ -67,13 +68,20 @@ class SingleCommands:
     """Runs each command in a transaction of its own. `now` returns nanoseconds since 1970."""
 
     def __init__(
-        self, store: Store, transactions: Transactions, definer: TableDefiner, now: Callable[[], int]
+        self,
+        store: Store,
+        transactions: Transactions,
+        definer: TableDefiner,
+        now: Callable[[], int],
+        installation: Installation,
     ) -> None:
         self._store = store
         self._transactions = transactions
         self._definer = definer
         self._now = now
-        self.runners = {**COMMANDS, **loading.COMMANDS, **following.COMMANDS}
+        self.runners: FunctionsOfCommands[Runner] = FunctionsOfCommands(
+            installation, {**COMMANDS, **loading.COMMANDS, **following.COMMANDS}
+        )
         """The function of each type of command, to which capabilities add theirs."""
 
     def run(self, command: Command[Any]) -> Any:

@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from tablegate.gateway.engine.installation import FunctionsOfCommands, Installation
 from tablegate.gateway.engine.rows import reading
-from tablegate.gateway.engine.rows.write_hooks import Numbering, Tokens
-from tablegate.gateway.engine.rows.writing import WriteBatch, WriteHook
+from tablegate.gateway.engine.rows.write_hooks import Numbering, Tokens, WriteHooks
+from tablegate.gateway.engine.rows.writing import WriteBatch
 from tablegate.gateway.engine.streams.streaming import StreamRecorder
 from tablegate.gateway.model import errors
 from tablegate.gateway.model.commands.command import Command
@@ -37,13 +38,15 @@ class Transactions:
     `failover_s` is the time to wait for a database that cannot be reached. `now` returns nanoseconds since 1970.
     """
 
-    def __init__(self, store: Store, failover_s: float, now: Callable[[], int]) -> None:
+    def __init__(
+        self, store: Store, failover_s: float, now: Callable[[], int], installation: Installation
+    ) -> None:
         self._store = store
         self._failover_s = failover_s
         self._now = now
-        self.readers: dict[type[Command[Any]], reading.Reader] = {}
+        self.readers: FunctionsOfCommands[reading.Reader] = FunctionsOfCommands(installation, {})
         """The functions of reads that capabilities have registered."""
-        self.write_hooks: list[type[WriteHook]] = [Tokens, Numbering, StreamRecorder]
+        self.write_hooks = WriteHooks(installation, Tokens, Numbering, StreamRecorder)
         """What writes do besides rows and index entries, in the order of locks (docs/architecture.md section 4). Those of
         capabilities come before streams."""
 
@@ -75,7 +78,7 @@ class Transactions:
 
     def write_once(self, groups: list[WriteGroup], nowait: bool = False) -> list[Any]:
         """Make one attempt of `write`. Raises RetryableFailure, CommitUnknown, and other GatewayErrors."""
-        batch = WriteBatch(self._store, self.write_hooks, groups, self._now() // 100, nowait)
+        batch = WriteBatch(self._store, self.write_hooks.for_features, groups, self._now() // 100, nowait)
         self.run_transaction(batch.run)
         return batch.answers
 

@@ -25,6 +25,8 @@ _AFTER_FAILURE_S, _LONGEST_PAUSE_S = 1.0, 5.0
 # A claim on a job lasts for 6 s (job_runner.py).
 _RENEWAL_PERIOD_S = 2.0
 _CHECK_PERIOD_S = 0.5
+# The first batch imports the capabilities. The first requests of a test then have the interpreter for themselves.
+_FIRST_BATCH_S = 1.0
 # A thread that waits longer than this for a disk or a network is abandoned at the stop. Its unsaved part is repeated.
 _LONGEST_STOP_S = 5.0
 # A lost connection, a lock, a full disk: errors that are logged without a traceback.
@@ -125,6 +127,7 @@ class BackgroundWork:
             tasks.append(Task(quotas.run, _CHECK_PERIOD_S))
         if share:
             tasks.append(self._batches(None, share))
+            tasks[-1].due_at = monotonic() + _FIRST_BATCH_S
         waiting: set[Task] = set()
         self._threads = [TaskThread("background", tasks, waiting)]
         for work in engine.background.works.values():
@@ -183,7 +186,7 @@ class BackgroundWork:
 
     def _look_for_changes(self) -> None:
         self._engine.check_schema()
-        for work in self._engine.background.works.values():
+        for work in [*self._engine.background.works.values()]:
             if work.oldest_ms is not None:
                 metrics.record_follower_lag(work.name, self._engine.background.lag_s(work.name))
         credentials = self._credential_store.changes()

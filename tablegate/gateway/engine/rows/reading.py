@@ -107,7 +107,7 @@ def read_in_slices(
                 outcomes[at] = refusal
             elif isinstance(command, Read):
                 pages.append((at, page(session, command, now_ms, counts)))
-            elif kind in readers:
+            elif kind is not Get and kind is not ReadAll:
                 pages.append((at, readers[kind](store, session, command, now_ms)))
             elif is_byte_limited(command):
                 outcomes[at] = outcome_within_limit(session, command, now_ms)

@@ -1,4 +1,4 @@
-"""The hooks of writes that the core has: idempotency tokens, and numbers of auto-increment key columns.
+"""The list of all hooks of writes, and two that the core has: idempotency tokens, and numbers of auto-increment columns.
 
 The numbers of a partition strictly grow. They start at the time in microseconds, which avoids small numbers that
 clients choose.
@@ -6,10 +6,11 @@ clients choose.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import orjson
 
+from tablegate.gateway.engine.installation import Installation
 from tablegate.gateway.engine.rows.writing import Answer, WriteBatch, WriteHook
 from tablegate.gateway.model import errors
 from tablegate.gateway.model.commands.row_commands import ReplayedOutcome, WriteGroup, WriteOutcome
@@ -18,6 +19,30 @@ from tablegate.gateway.model.values.keys import AUTO_INCREMENT
 from tablegate.gateway.store.rows import idempotency_tokens
 from tablegate.gateway.store.sql.counters import advance, partition_counter
 from tablegate.gateway.store.sql.databases import Session
+
+_WITHOUT_HOOK = frozenset(
+    ("indexes", "other_indexes", "expiry.attribute", "max_versions", "stamped", "followed")
+)
+"""Features (Table.features) of the core that need no hook."""
+
+
+class WriteHooks:
+    """All hooks of writes, in the order of their locks. Those of capabilities stand before the last one of the core."""
+
+    def __init__(self, installation: Installation, *hooks: type[WriteHook]) -> None:
+        self._installation = installation
+        self._hooks = [*hooks]
+        self._known_features = _WITHOUT_HOOK.union(*(hook.features for hook in hooks))
+
+    def add(self, hook: type[WriteHook]) -> None:
+        """Add the hook of a capability."""
+        self._hooks.insert(-1, hook)
+
+    def for_features(self, features: Set[str]) -> Sequence[type[WriteHook]]:
+        """Return all hooks. If a feature is not one of the core, those of capabilities are among them."""
+        if not features <= self._known_features:
+            self._installation.complete()
+        return self._hooks
 
 
 class Tokens(WriteHook):

@@ -7,7 +7,7 @@ tokens, streams and everything that a capability adds, is a `WriteHook`. The eng
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import ClassVar, NamedTuple, cast
 
 from tablegate.gateway.engine.tables import indexing
@@ -80,14 +80,14 @@ class WriteHook:
 class WriteBatch:
     """One attempt to write a list of groups. `answers` are complete before the commit.
 
-    `hooks`: all hooks of the engine. `before_commit` runs last in the transaction. With it, tables that are still
-    CREATING can be filled.
+    `hooks` returns all hooks of the engine, given the features of the tables. `before_commit` runs last in the
+    transaction. With it, tables that are still CREATING can be filled.
     """
 
     def __init__(
         self,
         store: Store,
-        hooks: Sequence[type[WriteHook]],
+        hooks: Callable[[Set[str]], Sequence[type[WriteHook]]],
         groups: Sequence[WriteGroup],
         now: int,
         nowait: bool = False,
@@ -108,7 +108,7 @@ class WriteBatch:
         """The rows with all groups applied so far. None: no row."""
         self.changes: list[RowChange] = []
         """Completed writes for the streams of their tables."""
-        self._hook_types = hooks
+        self._hooks_for_features = hooks
         self._hooks: list[WriteHook] = []
         self._nowait = nowait
         self._before_commit = before_commit
@@ -148,7 +148,7 @@ class WriteBatch:
         same list, and must not be written twice when the request is repeated.
         """
         if self._features:
-            for hook in self._hook_types:
+            for hook in self._hooks_for_features(self._features):
                 if not hook.features.isdisjoint(self._features):
                     self._hooks.append(hook(self))
         # A job's batch may also create a table, which involves all nodes.

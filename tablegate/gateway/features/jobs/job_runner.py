@@ -139,7 +139,7 @@ class _JobStep:
 
     def __init__(self, attempt: Attempt, command: job_commands.AdvanceJob) -> None:
         self._store = attempt.store
-        self._hooks = attempt.transactions.write_hooks
+        self._hooks = attempt.transactions.write_hooks.for_features
         self._definer = attempt.definer
         self._command = command
         self._now = attempt.now

@@ -74,13 +74,27 @@ class Catalog:
     """Reads and writes descriptors.
 
     - `views`: by dialect, the function that reads the key columns of its indexes
-    - `hooks`: the hooks of capabilities, in the order of their calls
     """
 
     def __init__(self) -> None:
         self.cache = Cache()
         self.views: dict[str, IndexView] = {}
-        self.hooks: list[TableHook] = []
+        self._hooks: list[TableHook] = []
+        self._install: Callable[[], None] = lambda: None
+
+    def renew_hooks(self, install: Callable[[], None]) -> None:
+        """Forget all hooks. `install` adds those of capabilities, and is called before the first use of one."""
+        self._hooks, self._install = [], install
+
+    def add_hook(self, hook: TableHook) -> None:
+        """Add the hook of a capability."""
+        self._hooks.append(hook)
+
+    @property
+    def hooks(self) -> Sequence[TableHook]:
+        """The hooks of capabilities, in the order of their calls."""
+        self._install()
+        return self._hooks
 
     def resource_policies(self, session: Session) -> dict[tuple[str, str], Any]:
         """Return the resource policies by (namespace, table), for tables that have some."""

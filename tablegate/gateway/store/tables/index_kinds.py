@@ -7,7 +7,7 @@ write.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -186,11 +186,17 @@ class UnknownIndex(BaseIndex):
 
 ORDERED = OrderedIndexKind()
 _kinds: dict[str, IndexKind[Any]] = {ORDERED.name: ORDERED}
+_importers: list[Callable[[], object]] = []
 
 
 def register(kind: IndexKind[Any]) -> None:
-    """Register a kind of index. To be called before the first table is read."""
+    """Register a kind of index."""
     _kinds[kind.name] = kind
+
+
+def when_unknown(import_others: Callable[[], object]) -> None:
+    """Add a function that imports the modules of other kinds. It is called for a definition of an unknown kind."""
+    _importers.append(import_others)
 
 
 def kind_of(index: BaseIndex) -> IndexKind[Any]:
@@ -203,11 +209,16 @@ def kind_of(index: BaseIndex) -> IndexKind[Any]:
 
 def defined_index(definition: Mapping[str, Any]) -> BaseIndex:
     """Return the index of a stored definition, without its id, its name and its state."""
-    for kind in _kinds.values():
-        if kind.member in definition:
-            index: BaseIndex = kind.index_of(definition)
-            return index
-    return UnknownIndex(0, "", next(iter(definition), ""))
+    kind = _kind_of_definition(definition)
+    if kind is None:
+        for import_others in _importers:
+            import_others()
+        kind = _kind_of_definition(definition)
+    return UnknownIndex(0, "", next(iter(definition), "")) if kind is None else kind.index_of(definition)
+
+
+def _kind_of_definition(definition: Mapping[str, Any]) -> IndexKind[Any] | None:
+    return next((kind for kind in _kinds.values() if kind.member in definition), None)
 
 
 def unknown_index(table: Table) -> UnknownIndex | None:

@@ -89,6 +89,7 @@ def approximate(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Engine:
             "where reads are not of one moment no image is kept, and searches are exact (docs/operate/scaling.md)"
         )
     monkeypatch.setattr(vector_search, "_GRAPH_COST", 0)
+    engine.install_capabilities()
     install(engine, EngineOptions(vector_approximate_from=1))
     return engine
 
