@@ -76,7 +76,7 @@ def connect(settings: Settings, reads_only: bool = False) -> Database:
 
 def open_store(settings: Settings, database: Database) -> OpenDatabase:
     """Return the store and the engine on a migrated database. Raises BadSetting."""
-    store = Store(database)
+    store = Store(database, settings.table_cache_bytes)
     store.damage = DamageLog(os.environ.get("PROMETHEUS_MULTIPROC_DIR"))
     options = EngineOptions(
         table_creation_delay_ms=round(settings.table_creation_delay * 1000),

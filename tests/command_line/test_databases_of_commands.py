@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from sqlalchemy import make_url
 
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.configuration.database_urls import normalise, without_password
@@ -15,6 +16,7 @@ from tablegate.gateway.store.migrating import migrate
 from tablegate.gateway.store.opening import open_database
 from tests.conftest import KINDS
 from tests.support.later_release import NEWEST, add_revisions, later_migrations, source_with_own_migrations
+from tests.support.pgbouncer import PgBouncer, require_pgbouncer
 from tests.support.running import Process
 
 COMMANDS = [
@@ -43,6 +45,23 @@ def test_a_missing_database_is_named_and_not_created(words: list[str], tmp_path:
     assert "`tablegate migrate` or `tablegate serve`" in done.stderr
     assert ("--url" in done.stderr) is (words[0] not in ("streams", "jobs"))
     assert [*tmp_path.iterdir()] == []
+
+
+def test_the_refusal_of_a_pooler_names_the_setting(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """PgBouncer accepts no settings of a session at its start, unless it is configured to ignore them."""
+    require_pgbouncer()
+    url = make_url(request.getfixturevalue("postgres").empty_database())
+    host, port = url.host or str(url.query["host"]), url.port or int(str(url.query.get("port", 5432)))
+    bouncer = PgBouncer(tmp_path, port, host, "extra_float_digits")
+    database = f"postgresql://postgres@127.0.0.1:{bouncer.port}/{url.database}"
+    advice = "Behind PgBouncer in transaction mode use --no-prepared-statements"
+    try:
+        for command in (["migrate"], ["tables"], ["doctor"]):
+            done = run(tmp_path, *command, "--database", database)
+            assert done.exit_code == 1
+            assert advice in done.output
+    finally:
+        bouncer.kill()
 
 
 @pytest.fixture(params=KINDS)

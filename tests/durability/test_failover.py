@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import socket
-import subprocess
 import tempfile
 import threading
 import time
@@ -32,8 +29,9 @@ from tablegate.gateway.store.postgresql.database import PostgreSQL
 from tablegate.gateway.store.postgresql.statements import TRANSACTION_ID
 from tablegate.gateway.store.sql.databases import CommitInterrupted
 from tests.adapters.azuretable.client import ACCOUNT, DEV_KEY
+from tests.support.pgbouncer import PgBouncer, require_pgbouncer
 from tests.support.raw_client import RawClient, Refused
-from tests.support.running import free_port, start
+from tests.support.running import start
 from tests.support.standby import Cluster, Node, start_cluster, wait_for_replay
 from tests.support.waiting import wait_until
 
@@ -223,41 +221,11 @@ def test_failovers_lose_nothing_and_do_nothing_twice_with_any_sdk(cluster: Clust
     failed_over(cluster, [DynamoDB, AzureTable, TableStore], times=10 if SECONDS >= 60 else 1)
 
 
-class PgBouncer:
-    """One in front of a server, in transaction mode."""
-
-    def __init__(self, folder: Path, node: Node) -> None:
-        self.port = free_port()
-        self._file = folder / f"{self.port}.ini"
-        self._file.write_text(
-            f"[databases]\npostgres = host=127.0.0.1 port={node.port} user=postgres\n"
-            f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {self.port}\nunix_socket_dir =\n"
-            "auth_type = any\npool_mode = transaction\nignore_startup_parameters = extra_float_digits,options\n"
-        )
-        folder.chmod(0o755)
-        self.start()
-
-    def start(self) -> None:
-        user = ["-u", "nobody"] if os.geteuid() == 0 else []
-        self._process = subprocess.Popen(["pgbouncer", "-q", *user, self._file], stderr=subprocess.DEVNULL)
-        wait_until(self._answers)
-
-    def _answers(self) -> bool:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
-            return True
-        return False
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
-
-
 def test_either_of_two_pgbouncers_may_go(cluster: Cluster) -> None:
     """Both are hosts of one URL. A write through the lost one may have been committed, so its outcome is looked up."""
-    if shutil.which("pgbouncer") is None:
-        pytest.skip("pgbouncer is not installed (Debian: apt-get install pgbouncer)")
+    require_pgbouncer()
     with tempfile.TemporaryDirectory() as folder:
-        first, second = (PgBouncer(Path(folder), cluster.primary) for _ in range(2))
+        first, second = (PgBouncer(Path(folder), cluster.primary.port) for _ in range(2))
 
         def fail(counters: list[Counter]) -> None:
             for one in (first, second):

@@ -210,6 +210,7 @@ class Process:
         *flags: str,
         environment: dict[str, str] | None = None,
         command: tuple[str, ...] = (sys.executable, "-m", "tablegate"),
+        descriptors: tuple[int, ...] = (),
     ) -> None:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("TABLEGATE_")}
         self._process = subprocess.Popen(
@@ -219,6 +220,7 @@ class Process:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            pass_fds=descriptors,
         )
         assert self._process.stdout is not None
         self.url = self._process.stdout.readline().strip()

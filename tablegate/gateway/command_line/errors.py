@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import click
 
 from tablegate.gateway.command_line.options import loaded_settings
+from tablegate.gateway.configuration.database_urls import with_advice
 from tablegate.gateway.configuration.loading import text_of
 from tablegate.gateway.configuration.secrets import masked
 from tablegate.gateway.configuration.settings import BadSetting
@@ -54,9 +55,11 @@ def one_line_errors() -> Iterator[None]:
             f"the database has schema {error.revision} of a later release of tablegate. Use that release"
         ) from None
     except _sqlalchemy_errors() as error:
-        raise click.ClickException(masked(f"the database: {getattr(error, 'orig', None) or error}")) from None
+        raise click.ClickException(
+            masked(f"the database: {with_advice(str(getattr(error, 'orig', None) or error))}")
+        ) from None
     except RetryableFailure as error:
-        raise click.ClickException(masked(f"the database: {error}")) from None
+        raise click.ClickException(masked(f"the database: {with_advice(str(error))}")) from None
     except GatewayError as error:
         raise click.ClickException(masked(f"the database: {error!r}")) from None
 

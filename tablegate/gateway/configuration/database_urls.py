@@ -64,6 +64,13 @@ def without_password(url: str) -> str:
     return masked(url)
 
 
+def with_advice(reason: str) -> str:
+    """Return the reason of a failed connection, with the setting to change if it is PgBouncer's about the session."""
+    if "unsupported startup parameter" in reason:
+        return f"{reason.strip()}. Behind PgBouncer in transaction mode use --no-prepared-statements"
+    return reason
+
+
 def hosts_of(url: str) -> str:
     """Return the hosts and ports of a normalised PostgreSQL URL, for messages."""
     _, _, location = url.partition("://")

@@ -69,6 +69,11 @@ class Settings:
         ("full", "normal"),
     )
     sqlite_cache_bytes: int = _database(32 << 20, "SQLite: page cache of each connection, in bytes.")
+    table_cache_bytes: int = _database(
+        64 << 20,
+        "Memory of each process for cached definitions of tables, in bytes. A small table needs about 8 KB. Raise it if"
+        " requests for many thousands of tables are frequent.",
+    )
     verify_checksums: bool = _database(
         True,
         "Verify the checksum of every row that is read, at about 0.5 microseconds a row. A damaged row is then an error.",

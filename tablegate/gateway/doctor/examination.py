@@ -10,6 +10,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 
+from tablegate.gateway.configuration.database_urls import with_advice
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.doctor import databases, deep, environment
 from tablegate.gateway.doctor import environment as settings_checks
@@ -161,6 +162,6 @@ def _unanswered(database: Database) -> Finding | None:
 
 
 def _no_answer(error: Exception) -> Finding:
-    text = " ".join(f"the database does not answer: {error}".split())
+    text = " ".join(f"the database does not answer: {with_advice(str(error))}".split())
     advice = "Check that the database runs, and the network to it."
     return Finding("database", Severity.FAILED, text, {}, advice, _NO_ANSWER)

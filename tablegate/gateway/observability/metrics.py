@@ -70,6 +70,11 @@ def record_quota_refusal(owner: str, kind: str) -> None:
     _add_events(1, "quota", owner, kind)
 
 
+def record_excess_connection() -> None:
+    """Record a connection above the limit of open connections."""
+    _add_events(1, "excess connection")
+
+
 def record_audit_lines(lines: int) -> None:
     """Record lines written to the audit log."""
     _add_events(lines, "audit written")

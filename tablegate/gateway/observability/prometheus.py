@@ -63,6 +63,10 @@ _CONSUMED_CAPACITY = Counter(
     ["dialect", "table", "index", "kind"],
 )
 _CONNECTIONS = Gauge("tablegate_connections", "Open client connections.", multiprocess_mode="livesum")
+_EXCESS_CONNECTIONS = Counter(
+    "tablegate_excess_connections_total",
+    "Connections opened above --max-connections. For each one a waiting connection is closed, or the new one gets 503.",
+)
 
 _QUOTA_REFUSALS = Counter(
     "tablegate_quota_refusals_total",
@@ -167,11 +171,16 @@ def count_work(batches: Mapping[str, tuple[int, float]]) -> None:
 
 
 def count_events(events: Mapping[tuple[str, ...], int]) -> None:
-    """Add rare events: ("quota", owner, kind), ("audit written",), ("audit lost",), ("delivered", table)."""
+    """Add rare events.
+
+    They are ("quota", owner, kind), ("excess connection",), ("audit written",), ("audit lost",) and ("delivered", table).
+    """
     for (event, *labels), times in events.items():
         match event:
             case "quota":
                 _QUOTA_REFUSALS.labels(*labels).inc(times)
+            case "excess connection":
+                _EXCESS_CONNECTIONS.inc(times)
             case "audit written":
                 _AUDIT_LINES.inc(times)
             case "audit lost":

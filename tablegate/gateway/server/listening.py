@@ -4,6 +4,8 @@ Sockets are created, accepted from, and closed without losing established connec
 before it is accepted here. Closing a listening socket resets the connections that wait to be accepted. So the system first
 stops establishing connections (`hold_handshakes`), and then all waiting ones are accepted.
 
+A service manager can pass sockets that it keeps open (`inherited`). Clients then connect while the server restarts.
+
 The certificate is one from a file (--tls-cert), which can be reloaded, or a self-signed one.
 """
 
@@ -13,6 +15,7 @@ import asyncio
 import contextlib
 import ctypes
 import datetime
+import errno
 import ipaddress
 import math
 import os
@@ -31,6 +34,7 @@ _ACCEPT_AGAIN_S = 1.0
 # Seconds for which a closed TLS connection waits for the end of the client's side. Idle clients do not react to ours.
 _TLS_CLOSING_S = 1.0
 _SO_ATTACH_FILTER = 26  # Linux
+_FIRST_INHERITED = 3
 # Classic BPF (Linux, Documentation/networking/filter.rst): drop segments with SYN and without ACK, pass all others.
 _DROP_SYN = (
     (0x30, 0, 0, 13),
@@ -56,6 +60,25 @@ def bind(host: str, port: int) -> socket.socket:
         sock.close()
         raise
     return sock
+
+
+def inherited() -> list[socket.socket]:
+    """Return the listening sockets that a service manager has passed to this process. [] if there are none.
+
+    Source: sd_listen_fds(3). Its variables are removed, so that child processes do not read them. Raises OSError if a
+    descriptor is no listening socket.
+    """
+    number, pid = (os.environ.pop(name, "") for name in ("LISTEN_FDS", "LISTEN_PID"))
+    os.environ.pop("LISTEN_FDNAMES", None)
+    if pid != str(os.getpid()):
+        return []
+    sockets = [socket.socket(fileno=_FIRST_INHERITED + at) for at in range(int(number))]
+    for sock in sockets:
+        if not sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            raise OSError(errno.ENOTCONN, "it does not listen")
+        sock.setblocking(False)
+        sock.set_inheritable(False)
+    return sockets
 
 
 def hold_handshakes(listening: socket.socket) -> None:

@@ -48,6 +48,7 @@ _DISCARDED_BYTES_PER_S = 32 << 20
 _DISCARDING_PAUSE_MAX_S = 1.0
 # Number of connections tried when one must be closed for a new one. A request may be arriving on an idle one.
 _CANDIDATES = 16
+_EXCESS_LOG_PERIOD_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,7 @@ class Server:
         self._discarding_until = 0.0
         self._sweeper: asyncio.TimerHandle | None = None
         self._all_closed = asyncio.Event()
+        self._excess_connections, self._log_excess_at = 0, 0.0
 
     async def listen_to_readers(self, listening: socket.socket) -> None:
         """Start serving requests that other processes of this server forward."""
@@ -116,7 +118,7 @@ class Server:
 
         Return False if connections were left after `drain_seconds` and `stop_seconds`. Those are aborted.
 
-        is_shared: other processes continue to accept connections from the same sockets.
+        is_shared: other processes accept connections from the same sockets, or will do so.
         """
         self.is_stopping = True
         deadline = monotonic() + self.settings.drain_seconds + self.settings.stop_seconds
@@ -184,12 +186,25 @@ class Server:
         metrics.connections = len(self._connections)
         if len(self._connections) <= self.settings.max_connections:
             return True
+        self._note_excess()
         candidates = [
             (since, id(other), other)
             for other in self._connections
             if other is not connection and (since := other.waits_since) < NEVER
         ]
         return any(other.give_up() for _, _, other in heapq.nsmallest(_CANDIDATES, candidates))
+
+    def _note_excess(self) -> None:
+        """Count a connection above the limit, and log the number at most once a minute."""
+        metrics.record_excess_connection()
+        self._excess_connections += 1
+        if monotonic() >= self._log_excess_at:
+            logs.warning(
+                "more clients are connected than --max-connections allows, so a waiting connection is closed for each new one",
+                max_connections=self.settings.max_connections,
+                closed=self._excess_connections,
+            )
+            self._excess_connections, self._log_excess_at = 0, monotonic() + _EXCESS_LOG_PERIOD_S
 
     def leave(self, connection: Connection) -> None:
         self.head_ended(connection)

@@ -79,7 +79,7 @@ class ListenAddress:
     - `lane`: the ticker's (tick.py)
     - `relay`: the writer's socket, if several processes use a database that only one of them writes
     - `is_writer`: this process writes
-    - `is_shared`: other processes accept connections from the same sockets
+    - `is_shared`: other processes accept connections from the same sockets, or will do so
     """
 
     sockets: list[socket.socket]
@@ -223,13 +223,16 @@ class ServerProcess:
         announce: Callable[[Application], None],
         relay: RelaySocket | None = None,
         open_database: OpenDatabase | None = None,
+        are_sockets_inherited: bool = False,
     ) -> None:
         """Open the database and build the application.
 
         - `announce`: called when requests are being answered
         - `relay`: the writer's socket, if several processes use a SQLite file. The first process writes
         - `open_database`: the database, if it is already open
+        - `are_sockets_inherited`: a service manager keeps the sockets open
         """
+        self._are_sockets_shared = are_sockets_inherited or workers.is_worker()
         self._settings = settings
         self._sockets = sockets
         self._metrics_socket = metrics_socket
@@ -265,7 +268,7 @@ class ServerProcess:
             self._tls.context if self._tls is not None else None,
             self._relay,
             self._is_writer,
-            workers.is_worker(),
+            self._are_sockets_shared,
         )
         is_clean = run_event_loop(context, listen_address, self._ready, self._reload)
         if self._trail is not None:

@@ -84,16 +84,20 @@ def serve(settings: Settings, announcement: StartupMessage = _ANNOUNCEMENT) -> N
         migrate(database, logs.info)
         open_database = open_store(settings, database)
         add_initial_data(settings, open_database)
-        sockets = [_bind(settings.host, port, flag) for port, flag in _ports(settings)]
+        inherited = _inherited_sockets()
+        sockets = inherited or [_bind(settings.host, port, flag) for port, flag in _ports(settings)]
         metrics_socket = _metrics_socket(settings)
 
         def announce(application: Application) -> None:
             announcement.ready(settings, application, sockets, metrics_socket)
 
         if settings.workers > 1:
-            _supervise(settings, sockets, metrics_socket, tls, announce, open_database)
+            _supervise(settings, sockets, metrics_socket, tls, announce, open_database, bool(inherited))
         else:
-            ServerProcess(settings, sockets, metrics_socket, tls, announce, open_database=open_database).run()
+            ServerProcess(
+                settings, sockets, metrics_socket, tls, announce,
+                open_database=open_database, are_sockets_inherited=bool(inherited),
+            ).run()  # fmt: skip
             announcement.closed()
 
 
@@ -104,6 +108,7 @@ def _supervise(
     tls: listening.Certificate | None,
     announce: Callable[[Application], None],
     open_database: OpenDatabase,
+    are_sockets_inherited: bool,
 ) -> None:
     """Run several workers until SIGTERM or SIGINT. `announce` is called once all of them serve."""
     # Wrong settings are reported here, once, and not by each worker.
@@ -121,6 +126,7 @@ def _supervise(
             settings.drain_seconds + settings.stop_seconds,
             # A replacement could not find the writer's socket of the other workers.
             can_replace=relay is None,
+            are_sockets_inherited=are_sockets_inherited,
         )
     finally:
         if relay is not None:
@@ -256,6 +262,13 @@ def _database_lock(settings: Settings) -> Iterator[None]:
 def _ports(settings: Settings) -> list[tuple[int, str]]:
     ports = ((settings.port, "--port"), (settings.azure_port, "--azure-port"))
     return [(port, flag) for port, flag in ports if port is not None]
+
+
+def _inherited_sockets() -> list[socket.socket]:
+    try:
+        return listening.inherited()
+    except (OSError, ValueError) as error:
+        raise StartupError(f"cannot use the sockets of the service manager (LISTEN_FDS): {error}") from None
 
 
 def _bind(host: str, port: int, flag: str) -> socket.socket:

@@ -85,16 +85,20 @@ def supervise(
     metrics_descriptor: int | None,
     stop_seconds: float,
     can_replace: bool = True,
+    are_sockets_inherited: bool = False,
 ) -> None:
     """Run `count` processes of `work` until SIGTERM or SIGINT, and then stop them.
 
     `announce` is called once all of them serve. Raises StartupError if one exits before that.
 
     Processes that still run a second after `stop_seconds` are killed. `sockets` and `metrics_descriptor` are passed to
-    replacements at SIGHUP, if `can_replace`. The sockets are closed at the end.
+    replacements at SIGHUP, if `can_replace`. The sockets are closed at the end. If they are inherited, a service manager
+    keeps them open for the next server.
     """
     try:
-        _Supervisor(work, sockets, metrics_descriptor, stop_seconds, can_replace).run(count, announce)
+        _Supervisor(work, sockets, metrics_descriptor, stop_seconds, can_replace, are_sockets_inherited).run(
+            count, announce
+        )
     finally:
         shutil.rmtree(os.environ.get("PROMETHEUS_MULTIPROC_DIR", ""), ignore_errors=True)
 
@@ -109,6 +113,7 @@ class _Supervisor:
         metrics_descriptor: int | None,
         stop_seconds: float,
         can_replace: bool,
+        are_sockets_inherited: bool,
     ) -> None:
         self._work = work
         self._sockets = sockets
@@ -118,6 +123,7 @@ class _Supervisor:
         self._children: dict[int, int] = {}
         self._stop_signals: list[int] = []
         self._can_replace = can_replace
+        self._are_sockets_inherited = are_sockets_inherited
         self._replacement_requested = False
         # After a replacement, the installed program also replaces workers that die.
         self._is_replaced = False
@@ -141,7 +147,8 @@ class _Supervisor:
         first_pids = {pid for pid, number in self._children.items() if number == 0}
         _stop_all(set(self._children) - first_pids, time.monotonic() + self._stop_seconds + 1)
         for listener in self._sockets:
-            listening.hold_handshakes(listener)
+            if not self._are_sockets_inherited:
+                listening.hold_handshakes(listener)
             listener.close()  # no client waits in a socket without an accepting process
         _stop_all(first_pids, time.monotonic() + self._stop_seconds + 1)
 

@@ -16,11 +16,14 @@ log = logging.getLogger(__name__)
 
 
 class Store:
-    """A database with its catalogue. `read()` and `write()` open sessions for the functions of this package."""
+    """A database with its catalogue. `read()` and `write()` open sessions for the functions of this package.
 
-    def __init__(self, database: Database) -> None:
+    `table_cache_bytes`: the memory of cached descriptors of tables.
+    """
+
+    def __init__(self, database: Database, table_cache_bytes: int = 64 << 20) -> None:
         self.database = database
-        self.catalog = Catalog()
+        self.catalog = Catalog(table_cache_bytes)
         self.damage = damage.DamageLog()
         self._revisions = steps()
         self._is_schema_too_new = False

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import orjson
 import pytest
 
+from tablegate.gateway.observability import metrics
 from tablegate.gateway.server import connection as connections
 from tablegate.gateway.server.pending_request import PendingRequest
 from tablegate.gateway.server.server import Server
@@ -293,6 +294,18 @@ def test_when_all_places_are_taken_an_idle_connection_goes(toy, wire) -> None:
     assert second.post("/say", b"2").reply()[2] == b"2"
     assert wire(server).post("/say", b"3").reply()[2] == b"3"
     assert first.is_closed()
+
+
+def test_connections_above_the_limit_are_counted_and_logged(
+    toy, wire, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = metrics._events.get(("excess connection",), 0)
+    server = toy(max_connections=1)
+    for number in range(3):
+        assert wire(server).post("/say", b"x").reply()[2] == b"x"
+        assert metrics._events.get(("excess connection",), 0) - before == number
+    [record] = [each for each in caplog.records if "--max-connections" in each.getMessage()]
+    assert record.facts == {"max_connections": 1, "closed": 1}
 
 
 def settle(server: Running, connect: Callable[[Running], Wire]) -> None:

@@ -73,11 +73,12 @@ def _indexes_of(session: Session, table_ids: list[int]) -> tuple[str, Sequence[A
 class Catalog:
     """Reads and writes descriptors.
 
+    - `cache_bytes`: the memory of cached descriptors
     - `views`: by dialect, the function that reads the key columns of its indexes
     """
 
-    def __init__(self) -> None:
-        self.cache = Cache()
+    def __init__(self, cache_bytes: int) -> None:
+        self.cache = Cache(cache_bytes)
         self.views: dict[str, IndexView] = {}
         self._hooks: list[TableHook] = []
         self._install: Callable[[], None] = lambda: None

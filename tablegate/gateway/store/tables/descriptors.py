@@ -222,7 +222,7 @@ class Cache:
     If they need more memory than `capacity_bytes`, the least recently used ones are evicted.
     """
 
-    def __init__(self, capacity_bytes: int = 64 << 20) -> None:
+    def __init__(self, capacity_bytes: int) -> None:
         self._capacity_bytes = capacity_bytes
         self._used_bytes = 0
         self._tables: OrderedDict[tuple[str, str], Table] = OrderedDict()

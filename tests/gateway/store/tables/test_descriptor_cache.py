@@ -60,7 +60,7 @@ def test_the_memory_of_descriptors_is_about_as_estimated() -> None:
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
-        cache = Cache()
+        cache = Cache(64 << 20)
         for number in range(500):
             cache.keep(table(number, **orjson.loads(json)))
         used = (tracemalloc.get_traced_memory()[0] - before) / 500
