@@ -2,7 +2,7 @@
 #   make serve ARGS="--port 9000 --database postgresql://..."
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test test-clients test-rest test-all test-general test-wsgi test-distributed soak endurance fuzz bench bench-against lint lint-workflows \
+.PHONY: help setup serve test test-changed test-clients test-rest test-all test-general test-wsgi test-distributed soak endurance fuzz bench bench-against lint lint-workflows \
 	lint-deploy image compose format lock protocol reference docs screenshots dist test-oldest test-extras \
 	test-installs sbom audit
 
@@ -31,6 +31,10 @@ WORKERS := 3
 
 test: .venv/.complete ## the whole behaviour in minutes, with Python alone: SQLite, and PostgreSQL where tests race or write SQL
 	$(PYTEST) --tier test $(ARGS)
+
+SINCE ?= main
+test-changed: .venv/.complete ## about a minute: the tests nearest to what differs from SINCE=main, by imports
+	$(BIN)/python -m tests.support.changed --since $(SINCE) -n 2 --dist loadfile --tier test $(ARGS)
 
 test-clients: .venv/.complete ## tests that start foreign programs: other languages, browsers, nested pytest, wheels, documents
 	$(PYTEST) --tier clients $(ARGS)

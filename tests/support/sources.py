@@ -1,9 +1,12 @@
-"""The modules of the product: their files, syntax trees and imports. Each file is parsed once, when a test asks for it."""
+"""Python files: their syntax trees and imports. The modules of the product by name.
+
+Each file is parsed once, when a test asks for it.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -23,8 +26,12 @@ FILES = {module_name(path): path for folder in FOLDERS for path in sorted((PRODU
 
 
 @cache
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def tree(module: str) -> ast.Module:
-    return ast.parse(FILES[module].read_text())
+    return parse(FILES[module])
 
 
 @cache
@@ -33,16 +40,18 @@ def imports(module: str) -> list[str]:
 
     Ours are without the name of the package, as `module_name` gives them.
     """
-    return sorted(set(_imports(module)))
+    files = {PACKAGE + name for name in FILES}
+    return sorted({name.removeprefix(PACKAGE) for name in imports_of(tree(module), files)})
 
 
-def _imports(module: str) -> Iterator[str]:
-    for node in ast.walk(tree(module)):
+def imports_of(parsed: ast.Module, modules: Container[str]) -> Iterator[str]:
+    """Yield the whole name of each module that is imported. `from a import b` imports a.b if `modules` has it, else a."""
+    for node in ast.walk(parsed):
         if isinstance(node, ast.Import):
-            yield from (name.name.removeprefix(PACKAGE) for name in node.names)
+            yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{module}: imports are absolute"
+            assert node.level == 0, "imports are absolute"
             assert node.module is not None
             for name in node.names:
-                whole = f"{node.module}.{name.name}".removeprefix(PACKAGE)
-                yield whole if whole in FILES else node.module.removeprefix(PACKAGE)
+                whole = f"{node.module}.{name.name}"
+                yield whole if whole in modules else node.module
