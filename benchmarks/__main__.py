@@ -1,6 +1,6 @@
 """The command line: `make bench ARGS="..."`.
 
-make bench                                              everything, into docs/explain/performance.json and the page
+make bench                                              everything, into build/performance-all.md and the pages
 make bench ARGS="--contestants tablegate-full,dynalite --workloads put,get --connections 16 --rounds 21"
 make bench ARGS="--quick"                               under two minutes, printed only
 make bench-against REF=main~50                          this commit beside an earlier commit, printed only
@@ -106,7 +106,9 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
         default=None,
         help="folder for databases (default: the system's temporary folder)",
     )
-    parser.add_argument("--dry", action="store_true", help="print the results without writing them to docs/")
+    parser.add_argument(
+        "--dry", action="store_true", help="print the results without writing them to build/ and docs/"
+    )
     parser.add_argument(
         "--quick",
         action="store_true",
@@ -170,7 +172,7 @@ def _measure_ours(options: argparse.Namespace, bench: Bench) -> None:
         print(lines[-1], flush=True)
         shutil.rmtree(bench.workspace.folder, ignore_errors=True)
     if lines and not options.dry:
-        report.write("single", "\n".join(lines))
+        report.write("single", "\n".join(lines), report.LARGE)
 
 
 def _measure(

@@ -7,7 +7,7 @@ The median of these ratios has an interval by the sign test, which assumes no di
 smallest and the k-th largest ratio. k is the largest number with which the true median is inside in 95 of 100 such
 measurements. If 1 is inside, there is no significant difference.
 
-report.py and plot.py make the page from the results file, docs/explain/performance.json.
+report.py and plot.py make the page from the results file, build/performance.json, which a release has attached.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from math import comb
 from pathlib import Path
 
-RESULTS = Path(__file__).parent.parent / "docs" / "explain" / "performance.json"
+RESULTS = Path(__file__).parent.parent / "build" / "performance.json"
 _CONFIDENCE = 0.95
 
 
@@ -114,4 +114,5 @@ def record(comparisons: Iterable[Comparison]) -> None:
     """Write comparisons to the results file, replacing older ones with the same identity."""
     by_name = {comparison.name: comparison for comparison in [*read(), *comparisons]}
     lines = [json.dumps(dataclasses.asdict(by_name[name])) for name in sorted(by_name)]
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
     RESULTS.write_text("[\n" + ",\n".join(lines) + "\n]\n")

@@ -6,7 +6,7 @@ It fills a table with an index and an expiry rule for each number of rows. Every
 sizes. It prints CPU for each kind of request, seconds of DescribeTable, rates of background work, memory and disk.
 
 `--against` also measures the server of another checkout. Requests of both sides alternate. `--plot FILE` draws a chart.
-`--write` writes table and chart into docs/explain/performance.md.
+`--write` writes table and chart into docs/explain/performance-large.md.
 With TABLEGATE_TEST_DATABASE_URL and TABLEGATE_TEST_SECOND_DATABASE_URL, it measures that Citus cluster too.
 """
 
@@ -35,7 +35,7 @@ from benchmarks.signing import Client
 from benchmarks.signing import dynamodb as sign
 
 _ROOT = Path(__file__).parent.parent
-_CHART = report.DOCUMENT.with_name("growth.svg")
+_CHART = report.LARGE.with_name("growth.svg")
 _TITLE = "Growth of costs with the size of a table"
 _ROWS_OF_KEY, _PUT_TOGETHER, _FILLING_CLIENTS = 20, 25, 4
 _BATCHES, _REQUESTS = 9, 100
@@ -325,7 +325,7 @@ def main() -> None:
     parser.add_argument("--databases", nargs="+", default=databases, choices=databases)
     parser.add_argument("--against", type=Path, help="another checkout")
     parser.add_argument("--plot", type=Path, help="the SVG file to write")
-    parser.add_argument("--write", action="store_true", help="write into docs/explain/performance.md")
+    parser.add_argument("--write", action="store_true", help="write into docs/explain/performance-large.md")
     arguments = parser.parse_args()
     roots = {"before": arguments.against.resolve()} if arguments.against else {}
     roots["now"] = _ROOT
@@ -346,7 +346,7 @@ def main() -> None:
         arguments.plot.write_text(chart(columns))
     if arguments.write:
         _CHART.write_text(chart(columns))
-        report.write("growth", f"![{_TITLE}]({_CHART.name})\n\n{figures_table(columns)}")
+        report.write("growth", f"![{_TITLE}]({_CHART.name})\n\n{figures_table(columns)}", report.LARGE)
 
 
 if __name__ == "__main__":

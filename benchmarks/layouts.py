@@ -7,7 +7,7 @@ changed pages.
 
 A transaction has sixteen rows, like a tick of sixteen writers. A batch has 400. New rows are appended to 997
 partitions in turn. CPU is that of this process, the minimum of the rounds, with synchronous FULL. With --write the
-table goes into docs/explain/performance-all.md.
+table goes into build/performance-all.md.
 """
 
 from __future__ import annotations

@@ -1,13 +1,15 @@
-"""The results as Markdown: docs/explain/performance.md, and docs/explain/performance-all.md with all comparisons.
+"""The results as Markdown: a table of all comparisons, and the pages of docs/explain with the figures that readers need.
 
-    python -m benchmarks.report        writes both and the picture from docs/explain/performance.json
+    python -m benchmarks.report        prints the table of build/performance.json and writes it to build/performance-all.md
+
+It also writes the goals with their picture into docs/explain/performance.md, if each of them has a result.
 
 Commands write between two marks of a document. The text around them is written by hand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +18,8 @@ from benchmarks.comparisons import Comparison
 from benchmarks.rounds import Player
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "explain" / "performance.md"
-ALL = DOCUMENT.with_name("performance-all.md")
+LARGE = DOCUMENT.with_name("performance-large.md")
+ALL = comparisons.RESULTS.with_name("performance-all.md")
 PICTURE = DOCUMENT.with_name("performance.svg")
 
 
@@ -74,25 +77,15 @@ def count(number: float) -> str:
     return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
 
 
-def page(measured: Iterable[Comparison]) -> str:
+def page(by_name: Mapping[tuple[str, str, int, str, str], Comparison]) -> str:
     """Return the goals with their results."""
-    by_name = {comparison.name: comparison for comparison in measured}
     lines = []
     for goal in GOALS:
-        comparison_of_goal = by_name.get(goal.name)
-        if comparison_of_goal is not None:
-            reached = (
-                "yes"
-                if comparison_of_goal.cpu.median >= goal.floor
-                else f"{comparison_of_goal.cpu.median / goal.floor:.0%} of it"
-            )
-            cells = [
-                f"{comparison_of_goal.cpu_us[0]:,.0f}",
-                f"{comparison_of_goal.cpu_us[1]:,.0f}",
-                str(comparison_of_goal.cpu),
-                f"{goal.floor:g}",
-            ]
-            lines.append([title(comparison_of_goal), *cells, reached, str(comparison_of_goal.pairs)])
+        found = by_name[goal.name]
+        share = found.cpu.median / goal.floor
+        costs = [f"{cost:,.0f}" for cost in found.cpu_us]
+        reached = "yes" if share >= 1 else f"{share:.0%} of it"
+        lines.append([title(found), *costs, str(found.cpu), f"{goal.floor:g}", reached, str(found.pairs)])
     header = ["CPU of a request", "ours, us", "theirs, us", "times less", "floor", "reached", "pairs"]
     return table(header, lines)
 
@@ -125,9 +118,14 @@ def memory(players: Sequence[Player]) -> str:
     return table(("after the last round", "RSS MB", "PSS MB"), lines)
 
 
-def write(section: str, text: str, document: Path = DOCUMENT) -> None:
-    """Write a text between `<!-- SECTION -->` and `<!-- /SECTION -->` of a document. Missing marks are added."""
+def write(section: str, text: str, document: Path | None = None) -> None:
+    """Write a text between `<!-- SECTION -->` and `<!-- /SECTION -->` of a document (default: DOCUMENT).
+
+    Missing marks are added.
+    """
+    document = document or DOCUMENT
     begin, end = f"<!-- {section} -->", f"<!-- /{section} -->"
+    document.parent.mkdir(parents=True, exist_ok=True)
     old_text = document.read_text() if document.exists() else "# Performance\n"
     if begin not in old_text:
         old_text = f"{old_text.rstrip()}\n\n{begin}\n{end}\n"
@@ -137,19 +135,18 @@ def write(section: str, text: str, document: Path = DOCUMENT) -> None:
 
 
 def write_all() -> None:
-    """Write the page, its picture and the list of all comparisons."""
+    """Write the table of all comparisons. If all goals have results, write them and their picture into the page."""
     measured = comparisons.read()
-    goals = {goal.name: goal.floor for goal in GOALS}
-    by_name = {comparison.name: comparison for comparison in measured}
-    bars = [
-        plot.Bar(title(by_name[name]), by_name[name].cpu, floor)
-        for name, floor in goals.items()
-        if name in by_name
-    ]
-    PICTURE.write_text(plot.draw("How many times less CPU a request takes here", bars))
-    write("page", page(measured))
     write("all", everything(measured), ALL)
+    by_name = {comparison.name: comparison for comparison in measured}
+    if missing := [goal for goal in GOALS if goal.name not in by_name]:
+        print(f"{DOCUMENT} stays as it is: {len(missing)} of its {len(GOALS)} comparisons have no result.")
+        return
+    bars = [plot.Bar(title(by_name[goal.name]), by_name[goal.name].cpu, goal.floor) for goal in GOALS]
+    PICTURE.write_text(plot.draw("How many times less CPU a request takes here", bars))
+    write("page", page(by_name))
 
 
 if __name__ == "__main__":
+    print(everything(comparisons.read()))
     write_all()

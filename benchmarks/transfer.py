@@ -5,7 +5,7 @@ processes. In alternation with copies into PostgreSQL, the same bytes are loaded
 of the rounds. CPU is that of the copying process with its start (under a second).
 
     python -m benchmarks.transfer --rows 1000000 --ends postgresql --rounds 3
-    python -m benchmarks.transfer --rows 20000 --rounds 3 --write      # all ends, into docs/explain/performance.md
+    python -m benchmarks.transfer --rows 20000 --rounds 3 --write      # all ends, into docs/explain/performance-large.md
 """
 
 from __future__ import annotations
@@ -219,14 +219,14 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--ends", default=",".join(_ENDS[1:]), help="comma-separated, from , ".join(_ENDS))
-    parser.add_argument("--write", action="store_true", help="into docs/explain/performance.md")
+    parser.add_argument("--write", action="store_true", help="into docs/explain/performance-large.md")
     options = parser.parse_args()
     lines = measured(
         options.rows, options.rounds, options.ends.split(","), lambda line: print(line, flush=True)
     )
     print("\n".join(lines))
     if options.write:
-        report.write("transfer", "\n".join(lines))
+        report.write("transfer", "\n".join(lines), report.LARGE)
 
 
 if __name__ == "__main__":

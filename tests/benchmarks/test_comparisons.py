@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import comparisons
+from benchmarks import comparisons, report
 from benchmarks.comparisons import Interval, compare, interval
 
 
@@ -53,3 +53,25 @@ def test_results_replace_older_ones_of_the_same(tmp_path: Path, monkeypatch: pyt
     comparisons.record([first, other])
     comparisons.record([second])
     assert comparisons.read() == [other, second]
+
+
+def _page_after(goals: tuple[report.Goal, ...], folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Write the results of these goals and return the page."""
+    monkeypatch.setattr(comparisons, "RESULTS", folder / "results.json")
+    for name in ("ALL", "DOCUMENT", "PICTURE"):
+        monkeypatch.setattr(report, name, folder / name)
+    (folder / "DOCUMENT").write_text("<!-- page -->\nold\n<!-- /page -->\n")
+    slices = {0: (1.0, 1.0)}
+    comparisons.record(filter(None, [compare(goal.name, slices, {0: (1.0, 2.0)}, "today") for goal in goals]))
+    report.write_all()
+    assert (folder / "ALL").read_text().count("| today |") == len(goals)
+    return (folder / "DOCUMENT").read_text()
+
+
+def test_the_page_changes_if_all_its_comparisons_have_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _page_after(report.GOALS[1:], tmp_path, monkeypatch) == "<!-- page -->\nold\n<!-- /page -->\n"
+    page = _page_after(report.GOALS, tmp_path, monkeypatch)
+    assert page.count("| 2.00 (2.00 to 2.00) |") == len(report.GOALS)
+    assert (tmp_path / "PICTURE").read_text().startswith("<svg")

@@ -2,7 +2,7 @@
 
 Rows are deleted by ranges of their key. Their order in the SQL table is another one, so each row is on a page of its
 own. PostgreSQL deletes large numbers of rows by ranges of pages instead, which is about ten times as fast
-(docs/explain/performance.md).
+(docs/contribute/measured-storage.md).
 """
 
 from __future__ import annotations

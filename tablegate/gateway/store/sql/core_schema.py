@@ -161,7 +161,7 @@ Index(
 )
 
 # SQLite stores rows in insertion order, with a separate index of the key. Rows are large: in key order, each would have
-# its own page to be written (docs/explain/performance.md).
+# its own page to be written (docs/contribute/measured-storage.md).
 rows = Table(
     "rows",
     metadata,
