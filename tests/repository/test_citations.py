@@ -34,12 +34,18 @@ def text_of(path: Path) -> str:
     return re.sub(r"\s+#?\s*", " ", path.read_text())
 
 
+def pages_of(document: str) -> list[Path]:
+    """Return the page of a document and those that continue it: protocols/x.md, protocols/x-*.md."""
+    path = ROOT / document
+    return [path, *sorted(path.parent.glob(f"{path.stem}-*.md"))]
+
+
 def test_what_is_cited_is_there():
     for path in _CITING:
         text = text_of(path)
         assert [cited for cited in _FILE.findall(text) if not (ROOT / cited).is_file()] == [], path
         for document, numbers in _NUMBERS.findall(text):
-            defined = set(_DEFINED.findall((ROOT / document).read_text()))
+            defined = set(_DEFINED.findall("\n".join(page.read_text() for page in pages_of(document))))
             assert set(re.findall(_NUMBER, numbers)) <= defined, (path, document)
 
 
