@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import SETTINGS
-from tests.support import reference_pages
+from tests.support import command_reference
 from tests.support.running import ROOT
 from tests.support.tables import each_row
 
@@ -69,9 +69,9 @@ def test_a_command_accepts_the_settings_that_it_does_not_use(tmp_path: Path) -> 
     assert "The server is not ready" in text
 
 
-@each_row("words", reference_pages.commands())
+@each_row("words", command_reference.commands())
 def test_placeholders_name_the_value(words: str) -> None:
-    command = reference_pages.commands()[words]
+    command = command_reference.commands()[words]
     context = click.Context(command)
     for option in command.params:
         if isinstance(option, click.Option) and not option.is_flag:
@@ -83,7 +83,7 @@ def test_the_first_help_lists_each_command_in_a_section_with_a_whole_sentence() 
     assert "..." not in text.partition("Options:")[2]
     assert "\nOther:" not in text
     names = [line.split()[0] for line in text.splitlines() if line.startswith("  ") and "  " in line.strip()]
-    commands = {words.split()[1] for words in reference_pages.commands()}
+    commands = {words.split()[1] for words in command_reference.commands()}
     assert commands <= {*names}
     assert (
         "verify     Check that table B holds the rows of table A, as the mapping between their services"

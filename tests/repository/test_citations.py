@@ -74,8 +74,10 @@ def test_links_lead_somewhere():
         assert [link for link in links if not (path.parent / link).exists()] == [], path
 
 
-# docs/explain/conformance.md and docs/protocols name files of other projects.
-_NAMING = [path for path in _DOCUMENTS if path.name != "conformance.md" and path.parent.name != "protocols"]
+# Pages about conformance and protocols name files of other projects.
+_NAMING = [
+    path for path in _DOCUMENTS if not path.name.startswith("conformance") and path.parent.name != "protocols"
+]
 
 
 def path_of(name: str) -> Path:
@@ -98,9 +100,9 @@ def test_where_it_is_decided():
     answers = re.findall(r"`((?:adapters|gateway)/[\w/]+\.py)`: `(?:\w+\.)?(\w+)`", page)
     assert len(answers) >= 8
     for file, name in answers:
-        assert re.search(rf"^ *(?:def|class) {name}\b|^{name}(?:: .*)? = ", path_of(file).read_text(), re.MULTILINE), (
-            file
-        )
+        assert re.search(
+            rf"^ *(?:def|class) {name}\b|^{name}(?:: .*)? = ", path_of(file).read_text(), re.MULTILINE
+        ), file
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""docs/glossary.md names modules, classes and members that exist."""
+"""The pages of docs/glossary*.md name modules, classes and members that exist."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tablegate.gateway.store.sql.databases import Database, Session, Statements
 from tablegate.migrations.schema import PARTS
 from tests.support.sources import FILES, PRODUCT, ROOT, tree
 
-PAGE = ROOT / "docs/glossary.md"
+PAGES = sorted((ROOT / "docs").glob("glossary*.md"))
 # SQL tables and their columns.
 SQL = "".join(Path(str(part.__file__)).read_text() for part in PARTS)
 
@@ -47,10 +47,15 @@ def names_by_owner() -> dict[str, set[str]]:
     return found
 
 
+def lines() -> list[str]:
+    """The lines of all pages of the glossary."""
+    return [line for page in PAGES for line in page.read_text().splitlines()]
+
+
 def rows() -> list[tuple[str, str]]:
     """(term, name in the code) for each backticked name of the glossary's third column."""
     found = []
-    for line in PAGE.read_text().splitlines():
+    for line in lines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if line.startswith("|") and len(cells) >= 3 and cells[0] not in ("term", "---"):
             found += [(cells[0], name) for name in re.findall(r"`([^`]+)`", cells[2])]
@@ -108,7 +113,7 @@ def test_names_of_the_glossary_are_in_the_code() -> None:
 
 
 def test_each_term_stands_once() -> None:
-    terms = [line.split("|")[1].strip() for line in PAGE.read_text().splitlines() if line.startswith("| ")]
+    terms = [line.split("|")[1].strip() for line in lines() if line.startswith("| ")]
     terms = [term for term in terms if term not in ("term", "---")]
     assert sorted(terms) == sorted(set(terms))
 

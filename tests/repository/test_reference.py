@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -12,6 +13,7 @@ import pytest
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.configuration.settings import SETTINGS
 from tests.support import public_interface, reference_pages
+from tests.support.command_reference import COMMAND_PAGES
 from tests.support.operations_by_feature import features_of
 from tests.support.running import ROOT
 
@@ -22,8 +24,9 @@ def test_a_page_is_generated_from_the_code(page: str) -> None:
     assert (reference_pages.REFERENCE / page).read_text() == reference_pages.text_of(page)
 
 
-def rows(page: str, pattern: str) -> list[str]:
-    return re.findall(pattern, (reference_pages.REFERENCE / page).read_text(), re.MULTILINE)
+def rows(pages: Iterable[str], pattern: str) -> list[str]:
+    text = "".join((reference_pages.REFERENCE / page).read_text() for page in pages)
+    return re.findall(pattern, text, re.MULTILINE)
 
 
 def commands_below(group: click.Group, words: str) -> list[str]:
@@ -37,26 +40,26 @@ def commands_below(group: click.Group, words: str) -> list[str]:
 
 
 def test_every_command_has_a_section() -> None:
-    assert rows("commands.md", r"^## (.+)$") == sorted(commands_below(main, "tablegate"))
+    assert sorted(rows(COMMAND_PAGES, r"^## (.+)$")) == sorted(commands_below(main, "tablegate"))
 
 
 def test_every_setting_has_a_row() -> None:
     flags = [field.metadata["flag"] or name.replace("_", "-") for name, field in SETTINGS.items()]
-    assert rows("settings.md", r"^\| `--([\w-]+)`") == flags
+    assert sorted(rows(("settings.md", "settings-services.md"), r"^\| `--([\w-]+)`")) == sorted(flags)
 
 
 def test_every_metric_has_a_row() -> None:
     """Each is named once in the module that defines them."""
     source = (ROOT / "tablegate/gateway/observability/prometheus.py").read_text()
     named = {name.removesuffix("_total") for name in re.findall(r'"(tablegate_\w+)"', source)}
-    assert {name.removesuffix("_total") for name in rows("metrics.md", r"^\| `(\w+)`")} == named
+    assert {name.removesuffix("_total") for name in rows(["metrics.md"], r"^\| `(\w+)`")} == named
 
 
 def test_every_operation_of_the_control_api_has_a_row() -> None:
     paths = json.loads((ROOT / "tablegate/gateway/control/openapi.json").read_text())["paths"]
     described = {f"{method.upper()} {path}" for path, item in paths.items() for method in item}
     assert {name for name in described if not name.startswith("PARAMETERS")} == set(
-        rows("control-api.md", r"^\| `(\w+ /[^`]*)`")
+        rows(["control-api.md"], r"^\| `(\w+ /[^`]*)`")
     )
 
 

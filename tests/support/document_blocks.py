@@ -27,7 +27,7 @@ from tests.support.running import ROOT
 from tests.support.waiting import PATIENCE_S
 
 NOT_RUN = "Not run by the tests:"
-"""How the paragraph above a block begins that no test runs. The reason follows."""
+"""How the HTML comment above a block begins that no test runs. The reason follows."""
 OUTPUT = frozenset({"text", "json"})
 """Languages of blocks that show output or a form, and are not run."""
 
@@ -51,13 +51,13 @@ def blocks_of(markdown: str) -> Iterator[Block]:
     """The blocks of a document or a part of one, in order. Directives of the site are left out."""
     above = ""
     for token in MarkdownIt("commonmark").parse(markdown):
-        if token.type == "inline":
+        if token.type in ("inline", "html_block"):
             above = token.content
         elif token.type in ("fence", "code_block"):
             language, *words = token.info.split() or [""]
             line = (token.map or [0])[0] + 1
             if not language.startswith("{"):
-                is_marked = above.strip("*_ ").startswith(NOT_RUN)
+                is_marked = above.removeprefix("<!--").lstrip().startswith(NOT_RUN)
                 yield Block(language, tuple(words), token.content, line, is_marked)
             above = ""
 

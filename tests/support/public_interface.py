@@ -19,7 +19,7 @@ import click
 from tablegate import testing
 from tablegate.gateway.configuration.settings import SETTINGS
 from tablegate.gateway.control.health import PATHS
-from tests.support import reference_pages
+from tests.support import command_reference, reference_pages
 
 FILE = reference_pages.REFERENCE / "interface.txt"
 
@@ -48,7 +48,7 @@ def _settings() -> Iterator[str]:
 
 
 def _commands() -> Iterator[str]:
-    for words, command in reference_pages.commands().items():
+    for words, command in command_reference.commands().items():
         context = click.Context(command)
         yield f"command {words} {' '.join(command.collect_usage_pieces(context))}"
         options = [each for each in command.params if isinstance(each, click.Option) and not each.hidden]

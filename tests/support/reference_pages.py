@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import ast
 import importlib
-import inspect
 import json
 import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from functools import partial
 from pathlib import Path
 from typing import Any
-
-import click
 
 from tablegate.adapters.azuretable import operation_table as azure_operations
 from tablegate.adapters.azuretable.wire import errors as azure_errors
@@ -25,29 +23,13 @@ from tablegate.adapters.dynamodb import operation_table as dynamodb_operations
 from tablegate.adapters.dynamodb.wire import errors as dynamodb_errors
 from tablegate.adapters.tablestore import operation_table as tablestore_operations
 from tablegate.adapters.tablestore.wire import errors as tablestore_errors
-from tablegate.gateway import __main__ as program
-from tablegate.gateway.configuration.loading import flag_of
 from tablegate.gateway.configuration.settings import SETTINGS, Settings
+from tests.support.command_reference import COMMAND_PAGES, GENERATED, cell, commands_page, table
 from tests.support.operations_by_feature import FEATURES, features_of
 from tests.support.sources import PRODUCT, ROOT
 
 REFERENCE = ROOT / "docs" / "reference"
 DIALECTS = {"dynamodb": "DynamoDB", "azuretable": "Azure Table", "tablestore": "Table Store"}
-_GENERATED = "This page is generated from the code by `make reference`."
-
-
-def cell(text: str) -> str:
-    """A text as one cell of a Markdown table."""
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
-
-
-def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
-    """The lines of a Markdown table, with an empty line after it."""
-    names = [*head]
-    yield f"| {' | '.join(names)} |"
-    yield "|" + "---|" * len(names)
-    yield from (f"| {' | '.join(row)} |" for row in rows)
-    yield ""
 
 
 # Modules
@@ -56,7 +38,7 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
 def modules_page() -> Iterator[str]:
     """Every folder and file of the product, with its purpose."""
     yield "# Modules\n"
-    yield f"Every folder and file of the product, and the first sentence of its docstring. {_GENERATED}"
+    yield f"Every folder and file of the product, and the first sentence of its docstring. {GENERATED}"
     yield "[architecture.md](../architecture.md) describes how they work together.\n"
     yield from _folder_lines(PRODUCT)
 
@@ -82,77 +64,6 @@ def purpose_of(path: Path) -> str:
     return sentence.rstrip(":").replace("|", "\\|")
 
 
-# Commands
-
-
-def commands() -> dict[str, click.Command]:
-    """Every command by the words that call it, without the groups that only hold others."""
-    return dict(sorted(_commands_in(program.main, "tablegate")))
-
-
-def _commands_in(group: click.Group, words: str) -> Iterator[tuple[str, click.Command]]:
-    context = click.Context(group)
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        assert command is not None
-        if isinstance(command, click.Group):
-            yield from _commands_in(command, f"{words} {name}")
-        else:
-            yield f"{words} {name}", command
-
-
-def commands_page() -> Iterator[str]:
-    """Every command with its arguments and options."""
-    found = commands()
-    yield "# Commands\n"
-    yield f"The {len(found)} commands of the command line. {_GENERATED}\n"
-    yield "Exit status of a command: 0 done, 1 failed, 2 wrong command line. Commands that define other statuses say so."
-    yield "Their settings are described in [settings.md](settings.md).\n"
-    for words, command in found.items():
-        yield f"## {words}\n"
-        context = click.Context(command, info_name=words)
-        yield f"```text\n{' '.join([words, *command.collect_usage_pieces(context)])}\n```\n"
-        yield from _help_lines(command.help or "")
-        own = [each for each in command.params if each.name not in {*SETTINGS, "config"}]
-        options = [each for each in own if isinstance(each, click.Option) and not each.hidden]
-        if options:
-            yield from table(("option", "meaning"), (_option_row(each, context) for each in options))
-        settings = [
-            each.name
-            for each in command.params
-            if isinstance(each, click.Option) and each.name in SETTINGS and not each.hidden
-        ]
-        if settings:
-            shown = (
-                "all"
-                if len(settings) == len(SETTINGS)
-                else ", ".join(f"`{flag_of(name)}`" for name in settings)
-            )
-            yield f"Settings: {shown}.\n"
-
-
-def _help_lines(text: str) -> Iterator[str]:
-    """Return the help of a command: paragraphs, and click's output unchanged as a block."""
-    for paragraph in inspect.cleandoc(text).split("\n\n"):
-        if paragraph.startswith("\b"):
-            yield "```text\n" + paragraph.removeprefix("\b").strip("\n") + "\n```\n"
-        else:
-            yield " ".join(paragraph.split()).replace("*", "\\*").replace("<", "&lt;") + "\n"
-
-
-def _option_row(option: click.Option, context: click.Context) -> tuple[str, str]:
-    record = option.get_help_record(context)
-    names, meaning = record or (", ".join(option.opts), "")
-    return f"`{names}`", cell(_readable_range(meaning))
-
-
-def _readable_range(meaning: str) -> str:
-    """Replace click's notation of ranges and defaults, such as `[default: 1; 1<=x<=2]`."""
-    meaning = re.sub(r"(\d+)<=x<=(\d+)", r"\1 to \2", meaning)
-    meaning = re.sub(r"x>=(\d+)", r"at least \1", meaning)
-    return re.sub(r"\[[^\]]*\]$", lambda match: match[0].replace("; ", ", "), meaning)
-
-
 # Settings
 
 
@@ -164,17 +75,33 @@ def settings_by_group() -> dict[str, list[str]]:
     return groups
 
 
+SERVICE_GROUPS = frozenset({"DynamoDB", "Azure Table", "Table Store"})
+
+
 def settings_page() -> Iterator[str]:
-    """Every setting with its flag, its variable and its default."""
+    """Every setting with its flag, its variable and its default, but for those of one service."""
     yield "# Settings\n"
-    yield f"The {len(SETTINGS)} settings of `tablegate serve`. {_GENERATED}\n"
+    yield f"`tablegate serve` has {len(SETTINGS)} settings. Those of one service are on [their own"
+    yield f"page](settings-services.md). {GENERATED}\n"
     yield "A setting is taken from the first of these that has it: a flag, an environment variable, a TOML file"
     yield "(`--config FILE` or `TABLEGATE_CONFIG`), the default. The variable of `--max-body-bytes` is"
     yield "`TABLEGATE_MAX_BODY_BYTES`, its name in the file `max_body_bytes`. `tablegate config` prints the settings in"
     yield "force and their sources, and `tablegate config --example` a file with all of them.\n"
+    yield from _tables_of_settings(settings_by_group().keys() - SERVICE_GROUPS)
+
+
+def service_settings_page() -> Iterator[str]:
+    """The settings of one service each."""
+    yield "# Settings of services\n"
+    yield f"[Settings](settings.md) has all others, and says where a value is taken from. {GENERATED}\n"
+    yield from _tables_of_settings(SERVICE_GROUPS)
+
+
+def _tables_of_settings(groups: Set[str]) -> Iterator[str]:
     for group, names in settings_by_group().items():
-        yield f"## {group}\n"
-        yield from table(("flag", "type", "default", "meaning"), map(setting_row, names))
+        if group in groups:
+            yield f"## {group}\n"
+            yield from table(("flag", "type", "default", "meaning"), map(setting_row, names))
 
 
 def setting_row(name: str) -> tuple[str, str, str, str]:
@@ -243,7 +170,7 @@ def metrics_page() -> Iterator[str]:
     """Every metric with its type and labels."""
     found = metrics()
     yield "# Metrics\n"
-    yield f"The {len(found)} metrics that `/metrics` shows in the format of Prometheus. {_GENERATED}"
+    yield f"The {len(found)} metrics that `/metrics` shows in the format of Prometheus. {GENERATED}"
     yield "[Monitor](../operate/monitor.md) says which to watch.\n"
     rows = (
         (f"`{each.name}`", each.type, ", ".join(f"`{label}`" for label in each.labels), cell(each.meaning))
@@ -273,7 +200,7 @@ def control_page() -> Iterator[str]:
     """Every operation of the control API."""
     found = control_operations()
     yield "# Control API\n"
-    yield f"The {len(found)} operations under `/_tablegate`. {_GENERATED} A running server describes them at"
+    yield f"The {len(found)} operations under `/_tablegate`. {GENERATED} A running server describes them at"
     yield "`/_tablegate/openapi.json`. [The control API](../test/control.md) shows their use.\n"
     rows = (
         (f"`{method} {path}`", cell(operation.get("summary", "")), ", ".join(members(operation)))
@@ -326,7 +253,7 @@ def errors_page() -> Iterator[str]:
     """Every error code by dialect."""
     yield "# Error codes\n"
     yield "The error codes that each dialect answers with, and their HTTP statuses. The texts are those of the services."
-    yield f"{_GENERATED}\n"
+    yield f"{GENERATED}\n"
     for dialect, codes in error_codes().items():
         yield f"## {DIALECTS[dialect]}\n"
         yield from table(("code", "status"), ((f"`{code}`", status) for code, status in codes.items()))
@@ -364,7 +291,7 @@ def operations_page() -> Iterator[str]:
     """Every operation that clients can call, by feature and dialect."""
     by_dialect = operations()
     yield "# Operations\n"
-    yield f"The operations that each dialect answers, by feature: {sum(map(len, by_dialect.values()))} in all. {_GENERATED}"
+    yield f"The operations that each dialect answers, by feature: {sum(map(len, by_dialect.values()))} in all. {GENERATED}"
     yield "[Semantics](../explain/semantics.md) compares what the features mean,"
     yield "[differences](../explain/differences.md) lists where an answer differs from the service's.\n"
     counts = (f"{len(by_dialect[dialect])} of {title}" for dialect, title in DIALECTS.items())
@@ -385,14 +312,24 @@ def _operations_cell(feature: str, dialect: str, names: Iterable[str]) -> str:
 # Limits
 
 
-def limits_page() -> Iterator[str]:
-    """The numbers of each dialect's limits.py, with their comments."""
-    yield "# Limits\n"
-    yield "The limits of each dialect. Limits that are called *ours* are not documented by the service: they bound the cost"
-    yield f"of a request. {_GENERATED} Numbers in brackets are rules of the protocol notes.\n"
-    for dialect, name in DIALECTS.items():
-        yield f"## {name}\n"
-        yield from table(("limit", "value", "note"), limits_of(dialect))
+LIMIT_PAGES = {
+    "dynamodb": "limits.md",
+    "azuretable": "limits-azure-table.md",
+    "tablestore": "limits-table-store.md",
+}
+
+
+def limits_page(dialect: str) -> Iterator[str]:
+    """The numbers of a dialect's limits.py, with their comments."""
+    others = " and ".join(
+        f"[{DIALECTS[each]}]({page})" for each, page in LIMIT_PAGES.items() if each != dialect
+    )
+    yield f"# Limits of {DIALECTS[dialect]}\n"
+    yield f"{GENERATED}"
+    yield f"{others} have pages of their own."
+    yield "Limits that are called *ours* are not documented by the service: they bound the cost of a request. Numbers in"
+    yield "brackets are rules of the protocol notes.\n"
+    yield from table(("limit", "value", "note"), limits_of(dialect))
 
 
 def limits_of(dialect: str) -> Iterator[tuple[str, str, str]]:
@@ -409,13 +346,14 @@ def limits_of(dialect: str) -> Iterator[tuple[str, str, str]]:
 
 
 PAGES: Mapping[str, Callable[[], Iterator[str]]] = {
-    "commands.md": commands_page,
+    **{page: partial(commands_page, page) for page in COMMAND_PAGES},
     "control-api.md": control_page,
     "errors.md": errors_page,
-    "limits.md": limits_page,
+    **{page: partial(limits_page, dialect) for dialect, page in LIMIT_PAGES.items()},
     "metrics.md": metrics_page,
     "operations.md": operations_page,
     "settings.md": settings_page,
+    "settings-services.md": service_settings_page,
 }
 
 
