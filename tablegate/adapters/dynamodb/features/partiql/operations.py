@@ -91,7 +91,6 @@ OPERATIONS = by_name(
 
 _PAGE_OPERATION = "ExecuteStatement"
 _PAGE_LIMIT = 200
-_LONGEST_STATEMENT = 8192  # characters (docs/protocols/dynamodb.md: the length of a statement)
 
 
 async def run_statement(
@@ -105,8 +104,8 @@ async def run_statement(
         _PAGE_OPERATION, given, Caller("", "", "", namespace), gateway, authorization=authorization
     )
     try:
-        if not 0 < len(statement) <= _LONGEST_STATEMENT:
-            raise ValueError(f"a statement has 1 to {_LONGEST_STATEMENT:,} characters")
+        if not 0 < len(statement) <= limits.STATEMENT_CHARACTERS:
+            raise ValueError(f"a statement has 1 to {limits.STATEMENT_CHARACTERS:,} characters")
         select = parsing.parsed(statement).statement
         if not isinstance(select, Select):
             raise ValueError("only SELECT statements run here")

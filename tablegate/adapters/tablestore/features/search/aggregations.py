@@ -1,6 +1,6 @@
 """Aggregations and groups of search requests, and the messages of their outcomes.
 
-Source: docs/protocols/table-store.md, and the Aggregation and GroupBy pages of the service.
+Source: search.proto of the Java and Python SDKs, and the Aggregation and GroupBy pages of the service.
 """
 
 from __future__ import annotations

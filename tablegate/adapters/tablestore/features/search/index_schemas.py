@@ -1,6 +1,6 @@
 """Schemas of search indexes: validation of a request's schema, and its conversion to the gateway's.
 
-Source: docs/protocols/table-store.md and "Create a search index".
+Source: search.proto of the Java and Python SDKs, and "Create a search index".
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A parallel scan returns all rows that match a query, without an order. It has one part, which is read in the order of the
 primary key. A session has no state: its id and its tokens have the time at which it expires. Source:
-docs/protocols/table-store.md.
+search.proto of the Java and Python SDKs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Queries of search requests: each is a type and the serialized message of that type.
 
-Sources: docs/protocols/table-store.md, the pages of the single queries, and for the functions of a FunctionsScoreQuery
-the classes of the Java SDK.
+Sources: search.proto of the Java and Python SDKs, the pages of the single queries, and for the functions of a
+FunctionsScoreQuery the classes of the Java SDK.
 """
 
 from __future__ import annotations

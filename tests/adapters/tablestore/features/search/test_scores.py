@@ -58,7 +58,7 @@ def fill(table: Searches) -> None:
 
 
 def test_scores_are_bm25(table: Searches) -> None:
-    """Source: the formula that docs/protocols/table-store.md and the Python SDK's full_text_search_test.py agree on."""
+    """Source: full_text_search_test.py of the Python SDK, which the formula of BM25 reproduces."""
     fill(table)
     found = scores(table, match("tea"))
     assert [*found] == [2, 1]

@@ -252,7 +252,10 @@ def test_a_wildcard_takes_linear_time(table: Searches) -> None:
 
 
 def test_bool_queries(table: Searches) -> None:
-    """Source: docs/protocols/table-store.md: only `should` means at least one of them."""
+    """Only `should` means at least one of them.
+
+    Source: search_index_test.py of the Python SDK, and the page on BoolQuery.
+    """
     table.create(("l", LONG))
     for number in range(10):
         table.service.put({"pk": number}, {"l": number})
