@@ -40,7 +40,7 @@ def dialect(name: str) -> Dialect:
     return adapters(settings)[name].dialect(gateway)
 
 
-def test_there_are_three() -> None:
+def test_there_are_three_adapters() -> None:
     assert NAMES == ["azuretable", "dynamodb", "tablestore"]
 
 
@@ -96,7 +96,7 @@ def test_every_error_of_the_gateway_has_one_in_the_dialect(name: str) -> None:
         assert type(service_error_of(error, *operation)) is errors.ServiceError
 
 
-def test_what_the_server_refuses_has_words_in_every_dialect(dialect: Dialect) -> None:
+def test_every_dialect_has_replies_for_refusals_of_the_server(dialect: Dialect) -> None:
     request = Request("POST", "/a", (("host", "localhost"),), b"")
     statuses = [
         dialect.refuse(request, error).status  # type: ignore[union-attr]

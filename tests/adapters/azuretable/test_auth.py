@@ -56,7 +56,7 @@ def test_the_date_header_counts_where_there_is_no_x_ms_date(service: AzureTableS
     assert service.handle(request).status == 200
 
 
-def test_what_a_signature_covers(service: AzureTableService) -> None:
+def test_a_signature_covers_method_target_and_headers(service: AzureTableService) -> None:
     service.create()
     good = service.request("POST", "/people", {"PartitionKey": "p", "RowKey": "r"})
     for changed in (
@@ -118,12 +118,12 @@ def test_a_date_that_is_none(service: AzureTableService, date: str) -> None:
     assert code_of(service.send("GET", "/Tables", headers={"x-ms-date": date})) == FAILED
 
 
-def test_an_account_that_nobody_knows(service: AzureTableService) -> None:
+def test_an_unknown_account_is_refused(service: AzureTableService) -> None:
     request = service.request("GET", "/Tables", base="/stranger")
     assert code_of(service.handle(request)) == FAILED
 
 
-def test_nobody_asks(service: AzureTableService) -> None:
+def test_a_request_without_authorization_gets_401(service: AzureTableService) -> None:
     reply = service.handle(with_headers(service.request("GET", "/Tables"), authorization=""))
     assert code_of(reply) == (401, "NoAuthenticationInformation")
     assert dict(reply.headers)["WWW-Authenticate"].startswith("Bearer authorization_uri=https://login")
@@ -345,7 +345,7 @@ TABLE_OPERATIONS: list[tuple[str, str, str, Any, str, str]] = [
 
 
 @pytest.mark.parametrize(("method", "path", "needed", "body", "resource_type", "_"), TABLE_OPERATIONS)
-def test_what_an_account_sas_must_hold(
+def test_an_account_sas_needs_service_resource_type_and_permission(
     people: AzureTableService, method: str, path: str, needed: str, body: Any, resource_type: str, _: str
 ) -> None:
     def send(**parameters: str) -> Reply:
@@ -397,7 +397,7 @@ def ask(service: AzureTableService, bearer: str, version: str = "2020-12-06") ->
     return service.handle(replace(service.request("GET", "/Tables", headers=headers), secure=True))
 
 
-def test_a_bearer_token_of_the_issuer(with_issuer: AzureTableService) -> None:
+def test_a_bearer_token_of_the_issuer_is_accepted(with_issuer: AzureTableService) -> None:
     assert ask(with_issuer, token()).status == 200
     assert ask(with_issuer, token(aud="https://storage.azure.com/")).status == 200
 
@@ -487,7 +487,7 @@ ONE = "https://devstoreaccount1.table.core.windows.net"
         ),
     ],
 )
-def test_where_tenants_are_kept_apart_a_bearer_token_is_for_one_account(
+def test_with_separate_tenants_a_bearer_token_is_for_one_account(
     with_issuer: AzureTableService, settings: dict[str, str], good: str, bad: str
 ) -> None:
     """ "Authorize with Microsoft Entra ID": the audience is all storage accounts, or one by its own address."""

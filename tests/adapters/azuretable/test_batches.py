@@ -32,7 +32,7 @@ def rows(service: AzureTableService) -> list[str]:
     return [entity["RowKey"] for entity in service.query("people")]
 
 
-def test_every_verb_in_one_group(people: AzureTableService) -> None:
+def test_one_group_can_have_every_verb(people: AzureTableService) -> None:
     for row in "bcde":
         people.insert("people", "p", row, old=1)
     parts = [
@@ -100,7 +100,9 @@ def test_a_failure_undoes_everything_and_names_its_index(people: AzureTableServi
         (part("POST", "/people", []), (400, "InvalidInput")),
     ],
 )
-def test_what_can_fail(people: AzureTableService, bad: str, expected: tuple[int, str]) -> None:
+def test_a_failing_change_is_named_and_undoes_its_batch(
+    people: AzureTableService, bad: str, expected: tuple[int, str]
+) -> None:
     people.insert("people", "p", "there")
     reply = people.handle(batch_of(people, [upsert_part("people", "p", "first"), bad]))
     assert failure(reply) == (*expected, "1")
@@ -136,7 +138,7 @@ def test_nothing_is_written_to_a_secondary(people: AzureTableService, base: str)
     assert rows(people) == []
 
 
-def test_no_such_table(service: AzureTableService) -> None:
+def test_a_batch_for_a_missing_table_fails_at_its_first_change(service: AzureTableService) -> None:
     assert failure(service.handle(batch_of(service, [insert_part("people", "p", "r")]))) == (
         404,
         "TableNotFound",
@@ -162,7 +164,7 @@ def test_four_mebibytes_and_no_more(people: AzureTableService) -> None:
     assert code_of(people.handle(batch_of(people, too_large))) == (413, "RequestBodyTooLarge")
 
 
-def test_an_empty_batch(people: AzureTableService) -> None:
+def test_an_empty_batch_has_no_replies(people: AzureTableService) -> None:
     assert statuses(people.handle(batch_of(people, []))) == []
 
 
@@ -177,7 +179,7 @@ def test_keys_too_long_for_the_urls_of_2009_go_through_a_batch(people: AzureTabl
     assert b'"a":1' in reply.body
 
 
-def test_a_batch_of_one_query(people: AzureTableService) -> None:
+def test_a_batch_can_be_one_query(people: AzureTableService) -> None:
     people.insert("people", "p", "r", n=1)
     reply = people.handle(query_batch(people, ENTITY.format("r")))
     assert statuses(reply) == [200]
@@ -201,7 +203,7 @@ def test_batches_need_the_version_that_brought_them(
     assert statuses(reply) == [204] if works else code_of(reply) == (400, "InvalidHeaderValue")
 
 
-def test_who_may_not_do_a_part_may_not_do_the_batch(people: AzureTableService) -> None:
+def test_a_batch_needs_the_permissions_of_all_its_parts(people: AzureTableService) -> None:
     from tests.adapters.azuretable.test_auth import service_sas
 
     parts = [insert_part("people", "p", "a"), part("DELETE", ENTITY.format("b"), If_Match="*")]

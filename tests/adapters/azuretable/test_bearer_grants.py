@@ -44,14 +44,14 @@ def rights(service: IdentifiedService, token: str) -> tuple[int, int, int]:
     )
 
 
-def test_no_grant_no_right(service: IdentifiedService) -> None:
+def test_an_identity_without_a_grant_has_no_rights(service: IdentifiedService) -> None:
     token = service.issuer.token(groups=["ops"])
     assert rights(service, token) == (403, 403, 403)
     assert service.status(token, "GET", "/people()") == 403
     assert service.status(token, "GET", "/absent()") == 403
 
 
-def test_a_grant_to_an_object(service: IdentifiedService) -> None:
+def test_a_grant_to_an_object_is_for_that_object_only(service: IdentifiedService) -> None:
     grant = service.grant("entra/alice", "short", {"read": ["people"]})
     assert rights(service, service.issuer.token()) == (200, 403, 403)
     assert rights(service, service.issuer.token(oid="bob")) == (403, 403, 403)
@@ -60,7 +60,7 @@ def test_a_grant_to_an_object(service: IdentifiedService) -> None:
     assert rights(service, service.issuer.token()) == (403, 403, 403)
 
 
-def test_a_grant_to_a_group(service: IdentifiedService) -> None:
+def test_a_grant_to_a_group_is_for_its_members_only(service: IdentifiedService) -> None:
     service.grant("group/ops", "short", {"read": ["people"], "write": ["people"]})
     assert rights(service, service.issuer.token(groups=["dev", "ops"])) == (200, 204, 403)
     assert rights(service, service.issuer.token(groups=["dev"])) == (403, 403, 403)
@@ -176,7 +176,7 @@ def reads(service: IdentifiedService, **claims: object) -> tuple[int, int]:
         (f"entra/bob@azure/{ACCOUNT}", (403, 403)),
     ],
 )
-def test_where_tenants_are_kept_apart_a_grant_counts_in_the_account_that_it_names(
+def test_with_separate_tenants_a_grant_counts_in_the_account_that_it_names(
     two_accounts: IdentifiedService, grantee: str, statuses: tuple[int, int]
 ) -> None:
     two_accounts.revoke_tokens()

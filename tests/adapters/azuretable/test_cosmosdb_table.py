@@ -119,7 +119,7 @@ def test_entities_from_insert_to_delete(people: TableService) -> None:
         TablePayloadFormat.JSON_FULL_METADATA,
     ],
 )
-def test_every_type_at_every_level_of_metadata(people: TableService, accept: str) -> None:
+def test_every_type_is_read_at_every_level_of_metadata(people: TableService, accept: str) -> None:
     when, identity = datetime(2020, 2, 3, 4, 5, 6, tzinfo=UTC), uuid.UUID(int=7)
     people.insert_entity(
         "old2",
@@ -175,7 +175,7 @@ def test_queries_and_their_pages(people: TableService) -> None:
     ]
 
 
-def test_a_batch_of_every_operation(people: TableService) -> None:
+def test_a_batch_can_have_every_operation(people: TableService) -> None:
     for row in ("update", "merge", "delete"):
         people.insert_entity("old2", {"PartitionKey": "p", "RowKey": row, "a": 1, "b": 1})
     batch = TableBatch()
@@ -235,7 +235,7 @@ def with_token(server: Running, token: str) -> TableService:
     return client_of(server, AccountName="", AccountKey="", SharedAccessSignature=token)
 
 
-def test_a_signature_for_a_table(people: TableService, server: Running) -> None:
+def test_a_signature_for_a_table_is_accepted(people: TableService, server: Running) -> None:
     people.insert_entity("old2", ROW)
     token = people.generate_table_shared_access_signature(
         "old2",
@@ -263,7 +263,7 @@ def test_a_signature_that_leans_on_a_policy_and_batches(people: TableService, se
         adder.get_entity("old2", "p", "r")
 
 
-def test_a_signature_for_the_account(people: TableService, server: Running) -> None:
+def test_a_signature_for_the_account_is_accepted(people: TableService, server: Running) -> None:
     token = people.generate_account_shared_access_signature(
         ResourceTypes(container=True, object=True), AccountPermissions(read=True, list=True), in_an_hour()
     )

@@ -80,7 +80,7 @@ def get(service: IdentifiedService, query: str, token: str | None = None, path: 
     return (reply.status, "") if reply.status < 400 else code_of(reply)
 
 
-def test_a_key_and_a_signature(service: IdentifiedService) -> None:
+def test_an_issued_key_signs_requests(service: IdentifiedService) -> None:
     service.grant("entra/alice", "short", {"read": ["people"], "query": ["people"], "scan": ["people"]})
     key = key_of(service)
     assert {**key, "Value": ""} == {
@@ -114,7 +114,7 @@ def test_the_issue_of_a_key_is_in_the_audit_without_settings(service: Identified
     ]
 
 
-def test_where_tenants_are_kept_apart_a_signature_counts_in_the_account_of_the_grants() -> None:
+def test_with_separate_tenants_a_signature_counts_in_the_account_of_the_grants() -> None:
     """Only grants of this account count, when the key is issued and when it is used."""
     with identified_service(namespaces="separate") as apart:
         token = apart.issuer.token(aud=f"https://{ACCOUNT}.table.core.windows.net", tid="t")
@@ -222,7 +222,7 @@ def test_a_field_changed_after_signing(service: IdentifiedService) -> None:
     assert get(service, query, token=service.issuer.token()) == FAILED  # a token that nothing asks for
 
 
-def test_a_signature_for_one_user(service: IdentifiedService) -> None:
+def test_a_signature_for_one_user_needs_the_token_of_that_user(service: IdentifiedService) -> None:
     service.grant("entra/alice", "short", {"read": ["people"]})
     query = signed(key_of(service), sduoid="bob")
     token = service.issuer.token

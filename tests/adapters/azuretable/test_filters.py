@@ -135,12 +135,12 @@ FALSE_OF_IT = [
 
 
 @each_row("expression", TRUE_OF_IT)
-def test_true(expression: str) -> None:
+def test_filters_are_true_of_the_entity(expression: str) -> None:
     assert is_true(expression)
 
 
 @each_row("expression", FALSE_OF_IT)
-def test_false(expression: str) -> None:
+def test_filters_are_false_of_the_entity(expression: str) -> None:
     assert not is_true(expression)
 
 
@@ -437,7 +437,7 @@ def test_keys_narrow_the_range() -> None:
 @pytest.mark.parametrize(
     ("expression", "position"), [("aaa bbb ccc", 7), ("a eq", 4), ("a eq 1 or", 9), ("a eq 'x' )", 10)]
 )
-def test_where_a_filter_cannot_be_read(expression: str, position: int) -> None:
+def test_a_syntax_error_gives_the_position_after_the_unexpected_word(expression: str, position: int) -> None:
     """Behind the word that was not expected. The first is what the real service answered an SDK's test, the rest its rule."""
     with pytest.raises(ServiceError) as refusal:
         queries.read_filter(expression, keys.OWN_SCHEMA)

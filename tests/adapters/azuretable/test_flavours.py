@@ -149,7 +149,9 @@ def test_spellings_of_etag(storage: TableServiceClient, cosmos: TableServiceClie
 
 
 @ON_SQLITE
-def test_size_of_a_batch(storage: TableServiceClient, cosmos: TableServiceClient) -> None:
+def test_cosmos_refuses_a_batch_that_storage_accepts(
+    storage: TableServiceClient, cosmos: TableServiceClient
+) -> None:
     batch = [("upsert", {**KEYS, "RowKey": str(n), "A": b"x" * 60_000}) for n in range(30)]
     storage.create_table("People").submit_transaction(batch)
     assert code(cosmos.get_table_client("People").submit_transaction, batch)[0] == 413
@@ -168,7 +170,7 @@ def test_service_documents_and_pages(storage: TableServiceClient, cosmos: TableS
 
 
 @ON_SQLITE
-def test_the_code_of_a_signature_without_the_permission(
+def test_a_signature_without_the_permission_has_a_code_in_each_flavour(
     storage: TableServiceClient, cosmos: TableServiceClient
 ) -> None:
     """aztables 1.4.1 for Go, TestSASCosmosClientReadOnly."""

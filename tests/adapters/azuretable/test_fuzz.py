@@ -78,13 +78,15 @@ def check(service: AzureTableService, method: str, path: str, body: Any, headers
 
 @FUZZED
 @given(_methods, _targets, _headers)
-def test_any_target(people: AzureTableService, method: str, target: str, headers: dict[str, str]) -> None:
+def test_any_target_gets_a_reply_of_the_service(
+    people: AzureTableService, method: str, target: str, headers: dict[str, str]
+) -> None:
     check(people, method, f"/{target}", None, headers)
 
 
 @FUZZED
 @given(_methods, st.sampled_from(_PATHS), st.binary(max_size=60), _headers)
-def test_any_body(
+def test_any_body_gets_a_reply_of_the_service(
     people: AzureTableService, method: str, path: str, body: bytes, headers: dict[str, str]
 ) -> None:
     check(people, method, path, body, headers)
@@ -92,7 +94,7 @@ def test_any_body(
 
 @FUZZED
 @given(st.sampled_from(["POST", "PUT", "MERGE"]), _entities, _headers)
-def test_any_entity(
+def test_any_entity_gets_a_reply_of_the_service(
     people: AzureTableService, method: str, entity: dict[str, Any], headers: dict[str, str]
 ) -> None:
     path = "/people" if method == "POST" else "/people(PartitionKey='p',RowKey='r')"
@@ -101,7 +103,9 @@ def test_any_entity(
 
 @FUZZED
 @given(st.lists(st.one_of(st.text("POST /people HTTP1.\r\n:{}*", max_size=30), _targets), max_size=3))
-def test_any_change(people: AzureTableService, parts: list[str]) -> None:
+def test_any_change_of_a_batch_gets_a_reply_of_the_service(
+    people: AzureTableService, parts: list[str]
+) -> None:
     encodable = [part.encode("utf-8", "replace").decode() for part in parts]
     reply = people.handle(batch_of(people, encodable))
     assert reply.status < 500
@@ -110,7 +114,7 @@ def test_any_change(people: AzureTableService, parts: list[str]) -> None:
 
 @FUZZED
 @given(st.text("<>/=\"'&;![]SignedIdentifiersCorsRule \x00\xff", max_size=80))
-def test_any_document(people: AzureTableService, text: str) -> None:
+def test_any_xml_document_gets_a_reply_of_the_service(people: AzureTableService, text: str) -> None:
     for path in ("/people?comp=acl", "/?restype=service&comp=properties"):
         check(people, "PUT", path, text.encode(), {"Content-Type": "application/xml"})
 
@@ -119,7 +123,7 @@ def test_any_document(people: AzureTableService, text: str) -> None:
 @given(st.dictionaries(
     st.sampled_from(["sv", "tn", "sp", "st", "se", "spk", "srk", "epk", "erk", "si", "sip", "spr", "sig", "ss", "srt"]),
     st.text("2019-02-TZ:rawudc%é/+=", max_size=20), min_size=1))  # fmt: skip
-def test_any_token(people: AzureTableService, parameters: dict[str, str]) -> None:
+def test_any_signature_in_a_query_is_refused(people: AzureTableService, parameters: dict[str, str]) -> None:
     query = "&".join(f"{name}={value}" for name, value in parameters.items())
     request = people.request("GET", f"/people()?{query}&sig=x", headers={"Authorization": ""})
     assert people.handle(request).status in (400, 403)

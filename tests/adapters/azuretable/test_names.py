@@ -30,7 +30,7 @@ from tests.support.tables import each_row
         ("_x0041-", "_x005F_x0041_x002D_"),
     ],
 )
-def test_spelling(attribute: str, name: str) -> None:
+def test_attribute_names_are_escaped_and_restored(attribute: str, name: str) -> None:
     assert spelled(attribute) == name
     assert unspelled(name) == attribute
 

@@ -296,7 +296,7 @@ def test_a_null_is_shown_as_absent_and_lost_by_a_replace_only(
     assert "nothing" not in row.latest
 
 
-def test_what_azure_writes_others_find_in_azures_kinds(service: AzureTableService) -> None:
+def test_other_dialects_read_azure_values_in_azure_kinds(service: AzureTableService) -> None:
     service.create("people")
     service.insert(
         "people", "p", "r", n=1, big="5", text="x", **{"big@odata.type": "Edm.Int64", "my_x002D_attr": True}

@@ -59,7 +59,7 @@ def test_top_is_of_a_page_and_pages_go_on(people: AzureTableService) -> None:
 @pytest.mark.parametrize(
     ("top", "status"), [("1", 200), ("1000", 200), ("1001", 400), ("-1", 400), ("x", 400), ("1.5", 400)]
 )
-def test_range_of_top(people: AzureTableService, top: str, status: int) -> None:
+def test_top_must_be_between_1_and_1000(people: AzureTableService, top: str, status: int) -> None:
     assert ask(people, top=top).status == status
 
 
@@ -112,7 +112,7 @@ def test_a_partition_query_reads_its_partition_only(people: AzureTableService) -
     ]
 
 
-def test_prefix_of_a_partition_key(people: AzureTableService) -> None:
+def test_a_range_filter_finds_a_prefix_of_the_partition_key(people: AzureTableService) -> None:
     fill(people, ("ab", "1"), ("abc", "1"), ("abd", "1"), ("abcx", "1"), ("b", "1"))
     found = people.query("people", filter="PartitionKey ge 'abc' and PartitionKey lt 'abd'")
     assert keys_of(found) == [("abc", "1"), ("abcx", "1")]
@@ -158,7 +158,7 @@ def test_a_page_ends_before_it_is_too_large(people: AzureTableService) -> None:
     assert people.query("people", filter="missing eq 1") == []
 
 
-def test_selection(people: AzureTableService) -> None:
+def test_a_query_returns_the_selected_properties(people: AzureTableService) -> None:
     people.insert("people", "p", "1", a=1, b="x")
     [entity] = people.query("people", select="a")
     assert set(entity) == {"odata.etag", "a"}
@@ -172,7 +172,9 @@ def test_selection(people: AzureTableService) -> None:
     ("select", "projection"),
     [("RowKey,%20a", "&$select=RowKey,a"), ("a,RowKey", "&$select=a,RowKey"), ("*", ""), ("", "")],
 )
-def test_the_metadata_name_the_selection(people: AzureTableService, select: str, projection: str) -> None:
+def test_the_metadata_names_the_selected_properties(
+    people: AzureTableService, select: str, projection: str
+) -> None:
     """OData 3.0 (JSON, context of a projection), in the order of the request, for a set and for one of it."""
     people.insert("people", "p", "1", a=1)
     for path, what in (("/people()", "people"), ("/people(PartitionKey='p',RowKey='1')", "people/@Element")):
@@ -187,7 +189,7 @@ def test_options_that_there_are_not(people: AzureTableService, option: str) -> N
     assert code_of(people.send("GET", f"/people()?{option}")) == (501, "NotImplemented")
 
 
-def test_no_such_table(service: AzureTableService) -> None:
+def test_a_query_of_a_missing_table_gets_404(service: AzureTableService) -> None:
     assert code_of(service.send("GET", "/nothing()")) == (404, "TableNotFound")
 
 

@@ -100,7 +100,7 @@ class Connection:
 
 
 @pytest.mark.soak
-def test_a_large_table(server: Running) -> None:
+def test_a_large_table_is_loaded_at_a_constant_rate_and_read_in_order(server: Running) -> None:
     """The rate of loading does not fall, a walk finds everything once and in order, a small partition costs what it holds."""
     client = Connection(server.url)
     client.create("large")

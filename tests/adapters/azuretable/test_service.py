@@ -45,7 +45,7 @@ def rule(**changed: str) -> str:
     return "<CorsRule>" + "".join(f"<{name}>{text}</{name}>" for name, text in parts.items()) + "</CorsRule>"
 
 
-def test_everything_is_off_at_first(service: AzureTableService) -> None:
+def test_all_properties_are_off_at_first(service: AzureTableService) -> None:
     metrics = f"<Version>1.0</Version><Enabled>false</Enabled>{OFF}"
     assert get(service) == (
         '<?xml version="1.0" encoding="utf-8"?><StorageServiceProperties><Logging><Version>1.0</Version>'
@@ -54,7 +54,7 @@ def test_everything_is_off_at_first(service: AzureTableService) -> None:
     )
 
 
-def test_what_is_left_out_keeps_its_value(service: AzureTableService) -> None:
+def test_omitted_properties_keep_their_values(service: AzureTableService) -> None:
     logging, hours = LOGGING.format(retention=RETENTION.format(days=7)), HOURS.format(retention=OFF)
     assert put(service, logging).status == 202
     assert put(service, hours).status == 202
@@ -146,7 +146,7 @@ def preflight(service: AzureTableService, **headers: str) -> Reply:
 ASK: dict[str, Any] = {"Origin": "https://b.example", "Access_Control_Request_Method": "PUT"}
 
 
-def test_preflight(service: AzureTableService) -> None:
+def test_a_preflight_gets_the_allowed_methods_and_headers(service: AzureTableService) -> None:
     put(service, f"<Cors>{rule()}</Cors>")
     reply = preflight(service, **ASK, Access_Control_Request_Headers="X-MS-Meta-Color, Content-Type")
     headers = dict(reply.headers)
@@ -177,7 +177,7 @@ def test_preflight_without_a_required_header(service: AzureTableService, missing
     assert preflight(service, **{**ASK, missing: ""}).status == 400
 
 
-def test_anybody_may(service: AzureTableService) -> None:
+def test_a_rule_for_any_origin_and_header_allows_every_preflight(service: AzureTableService) -> None:
     put(service, f"<Cors>{rule(AllowedOrigins='*', AllowedHeaders='*')}</Cors>")
     reply = preflight(service, **ASK, Access_Control_Request_Headers="anything")
     headers = dict(reply.headers)
@@ -205,7 +205,7 @@ def test_the_service_root_is_nothing_by_itself(service: AzureTableService) -> No
     assert code_of(service.send("DELETE", PROPERTIES)) == (405, "MethodNotAllowed")
 
 
-def test_host_style(service: AzureTableService) -> None:
+def test_a_table_is_created_by_an_address_in_host_style(service: AzureTableService) -> None:
     from tests.adapters.azuretable.client import KEY, sign
 
     headers = {"Host": "devstoreaccount1.table.core.windows.net", "x-ms-date": service.now}

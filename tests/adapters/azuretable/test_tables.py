@@ -45,7 +45,7 @@ def test_names_that_are_refused(service: AzureTableService, body: Any, code: str
     assert code_of(service.send("POST", "/Tables", body)) == (400, code)
 
 
-def test_shortest_and_longest_name(service: AzureTableService) -> None:
+def test_names_of_3_and_63_characters_are_accepted(service: AzureTableService) -> None:
     service.create("abc")
     service.create("a" * 63)
 
@@ -65,7 +65,7 @@ def test_query_pages_and_filters(service: AzureTableService) -> None:
     assert code_of(service.send("GET", "/Tables?NextTableName=x")) == (400, "InvalidInput")
 
 
-def test_more_tables_than_a_page_holds(service: AzureTableService) -> None:
+def test_a_list_of_many_tables_is_continued_by_a_token(service: AzureTableService) -> None:
     for number in range(1003):
         service.create(f"t{number:04}")
     first = service.send("GET", "/Tables")
@@ -75,7 +75,7 @@ def test_more_tables_than_a_page_holds(service: AzureTableService) -> None:
     assert names(service, "?$filter=TableName%20gt%20't1001'") == ["t1002"]
 
 
-def test_delete_and_create_again(service: AzureTableService) -> None:
+def test_a_deleted_table_can_be_created_again(service: AzureTableService) -> None:
     service.create("people")
     service.insert("people", "p", "r")
     assert service.send("DELETE", "/Tables('PEOPLE')").status == 204

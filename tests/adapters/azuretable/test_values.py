@@ -76,11 +76,11 @@ NEW_YEAR = 630822816000000000  # 2000-01-01 in ticks
         (None, "Edm.Guid", None),
     ],
 )
-def test_what_clients_send(wire: Any, edm: str | None, value: Value | None) -> None:
+def test_sent_values_are_read_by_their_type(wire: Any, edm: str | None, value: Value | None) -> None:
     assert read(wire, edm) == value
 
 
-def test_not_a_number() -> None:
+def test_nan_is_read_as_a_double() -> None:
     value = read("NaN", "Edm.Double")
     assert value is not None
     assert math.isnan(value.data)
@@ -122,12 +122,12 @@ def test_not_a_number() -> None:
         ([1], "Edm.String"),
     ],
 )
-def test_what_clients_may_not_send(wire: Any, edm: Any) -> None:
+def test_invalid_values_are_refused(wire: Any, edm: Any) -> None:
     with pytest.raises(ServiceError, match="InvalidInput"):
         read(wire, edm)
 
 
-def test_date_range_of_the_service() -> None:
+def test_dates_are_accepted_in_the_range_of_the_service() -> None:
     for moment in ("1601-01-01T00:00:00Z", "9999-12-31T23:59:59.9999999Z"):
         value = read(moment, "Edm.DateTime")
         assert value is not None
@@ -135,7 +135,7 @@ def test_date_range_of_the_service() -> None:
 
 
 @pytest.mark.parametrize(("length", "fits"), [(32 * 1024, True), (32 * 1024 + 1, False)])
-def test_longest_string(length: int, fits: bool) -> None:
+def test_a_string_longer_than_32_ki_characters_is_refused(length: int, fits: bool) -> None:
     for sent in ("x" * length, "é" * length, "🙂" * (length // 2) + "x" * (length % 2)):
         if fits:
             assert read(sent, None) == text(sent)
@@ -145,7 +145,7 @@ def test_longest_string(length: int, fits: bool) -> None:
 
 
 @pytest.mark.parametrize(("length", "fits"), [(64 * 1024, True), (64 * 1024 + 1, False)])
-def test_longest_binary(length: int, fits: bool) -> None:
+def test_a_binary_longer_than_64_kib_is_refused(length: int, fits: bool) -> None:
     sent = base64.b64encode(bytes(length)).decode()
     if fits:
         assert read(sent, "Edm.Binary") == Value(Kind.BYTES, bytes(length))

@@ -163,7 +163,7 @@ def role_in(account: str) -> str:
     return f"arn:aws:iam::{account}:role/people"
 
 
-def test_where_accounts_are_kept_apart_a_grant_names_the_account(apart: IdentifiedService) -> None:
+def test_with_separate_accounts_a_grant_names_the_account(apart: IdentifiedService) -> None:
     mine, other = STORED.place, "210987654321"
 
     def status_and_code(account: str) -> tuple[int, str]:

@@ -55,7 +55,7 @@ def get(service: DynamoDBService, key: str, **more: Any) -> bool:
     return service.last.status == 200
 
 
-def test_as_much_is_let_in_a_second_as_is_provisioned(orders):
+def test_the_provisioned_units_are_admitted_in_a_second(orders):
     assert [put(orders, str(at)) for at in range(12)] == [True] * 10 + [False] * 2
     orders.clock.ms += 500
     assert [put(orders, str(at)) for at in range(6)] == [True] * 5 + [False]
@@ -78,7 +78,7 @@ def test_unused_units_are_kept_for_five_minutes(orders):
     assert not put(orders, "9")
 
 
-def test_what_is_let_in_may_make_a_debt(orders):
+def test_an_admitted_request_may_exceed_the_remaining_units(orders):
     assert put(orders, "1", 100)
     orders.clock.ms += 8_900
     assert not put(orders, "2")

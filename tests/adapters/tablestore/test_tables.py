@@ -78,7 +78,7 @@ def test_options_have_defaults(service: TableStoreService) -> None:
     assert options.deviation_cell_version_in_sec == 86_400
 
 
-def test_list_and_delete(service: TableStoreService) -> None:
+def test_tables_are_listed_and_deleted(service: TableStoreService) -> None:
     assert list(service.call("ListTable").table_names) == []
     for name in ("b", "a", "_9"):
         make(service, [column("pk")], name)
@@ -115,7 +115,7 @@ def test_names_that_no_table_can_have(service: TableStoreService, name: str) -> 
         )
 
 
-def test_longest_name(service: TableStoreService) -> None:
+def test_a_name_of_255_characters_is_accepted(service: TableStoreService) -> None:
     make(service, [column("pk")], "a" * 255)
     assert describe(service, "a" * 255).table_meta.table_name == "a" * 255
 
@@ -187,7 +187,7 @@ def test_throughput_that_cannot_be(service: TableStoreService, units: tuple[int,
     assert told.value.code == "OTSParameterInvalid"
 
 
-def test_most_throughput(service: TableStoreService) -> None:
+def test_the_maximum_throughput_is_accepted(service: TableStoreService) -> None:
     most = limits.THROUGHPUT_MAX_UNITS
     unit = messages.CapacityUnit(read=most, write=most)
     make(service, [column("pk")], reserved_throughput=messages.ReservedThroughput(capacity_unit=unit))
@@ -232,7 +232,7 @@ def test_full_rows_are_decided_at_creation(service: TableStoreService) -> None:
     assert "contain updateFullRow" in told.value.message
 
 
-def test_an_update_of_nothing(service: TableStoreService) -> None:
+def test_an_update_of_nothing_is_refused(service: TableStoreService) -> None:
     make(service, [column("pk")])
     with pytest.raises(Refused) as told:
         service.call("UpdateTable", table_name="t")

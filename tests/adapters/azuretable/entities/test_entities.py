@@ -121,7 +121,7 @@ def test_an_etag_of_something_gone_is_not_found(people: AzureTableService) -> No
 
 
 @pytest.mark.parametrize("tag", ['"strong"', "W/unquoted", "abc", 'W/"a"b"', "**", 'W/"a", W/"b"'])
-def test_what_is_no_weak_etag_is_refused(people: AzureTableService, tag: str) -> None:
+def test_an_if_match_that_is_no_weak_etag_is_refused(people: AzureTableService, tag: str) -> None:
     """Source of the text: Azure/Azurite issue 1829. Source of the code: issue 2013."""
     people.insert("people", "p", "r")
     for method in ("PUT", "MERGE", "DELETE"):
@@ -291,7 +291,7 @@ def test_illegal_property_names(people: AzureTableService, name: str) -> None:
 # Limits, on both sides
 
 
-def test_longest_property_name(people: AzureTableService) -> None:
+def test_a_property_name_longer_than_255_is_refused(people: AzureTableService) -> None:
     assert people.insert("people", "p", "r", **{"a" * 255: 1}).status == 201
     reply = people.insert("people", "p", "s", **{"a" * 256: 1})
     assert code_of(reply) == (400, "PropertyNameTooLong")
@@ -312,7 +312,7 @@ def test_most_properties(people: AzureTableService) -> None:
     assert len(people.get("people", "p", "r", "nometadata")) == 255
 
 
-def test_largest_entity(people: AzureTableService) -> None:
+def test_an_entity_larger_than_1_mib_is_refused(people: AzureTableService) -> None:
     # 4 + 2 * (1 + 1) for the keys, 8 + 2 + 4 + 64 KiB for each full string, and the rest for the last one.
     full = dict.fromkeys("abcdefghijklmno", "x" * 32768)
     left = (1 << 20) - 8 - 15 * (8 + 2 + 4 + 65536) - (8 + 2 + 4)
@@ -326,7 +326,7 @@ def test_largest_entity(people: AzureTableService) -> None:
     assert people.send("MERGE", PATH, {"z": "y" * (left // 2)}).status == 204
 
 
-def test_largest_body(people: AzureTableService) -> None:
+def test_a_body_larger_than_4_mib_is_refused(people: AzureTableService) -> None:
     entity = json.dumps({"PartitionKey": "p", "RowKey": "r"}).encode()
     assert people.send("POST", "/people", entity.ljust(4 << 20)).status == 201
     assert code_of(people.send("POST", "/people", entity.ljust((4 << 20) + 1))) == (
@@ -366,7 +366,7 @@ def test_keys_that_may_not_be_made(people: AzureTableService) -> None:
     assert code_of(people.insert("people", "p", "k" * 513)) == (400, "PropertyValueTooLarge")
 
 
-def test_the_segment_limit_of_2009(people: AzureTableService) -> None:
+def test_the_segment_limit_of_2009_can_be_set(people: AzureTableService) -> None:
     old = people.with_settings(url_segment_limit=260)
     overhead = len("people(PartitionKey='',RowKey='r')")
     fits, too_long = "k" * (260 - overhead), "k" * (261 - overhead)

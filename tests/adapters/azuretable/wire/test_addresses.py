@@ -62,7 +62,7 @@ PATH_HOST = "127.0.0.1:10002"
         ("/acc/a//", EntitySet("a//")),
     ],
 )
-def test_resource_of_a_path(path: str, resource: object) -> None:
+def test_a_path_names_its_resource(path: str, resource: object) -> None:
     assert parse(path, PATH_HOST).resource == resource
 
 

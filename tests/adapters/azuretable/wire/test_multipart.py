@@ -80,7 +80,7 @@ def parse(body: bytes, content_type: str = "multipart/mixed; boundary=batch_1") 
         ("multipart/mixed; boundary=batch_1", crlf(BODY.replace("--changeset_2\n", "--changeset_2  \n"))),
     ],
 )
-def test_a_changeset(content_type: str, body: bytes) -> None:
+def test_a_changeset_is_parsed_to_its_requests(content_type: str, body: bytes) -> None:
     assert parse(body, content_type) == InnerBatch((POST, DELETE))
 
 
@@ -89,7 +89,7 @@ def test_the_content_id_may_stand_among_the_inner_headers() -> None:
     assert parse(crlf(body)).requests[0].content_id == "9"
 
 
-def test_a_query() -> None:
+def test_a_query_is_parsed_to_one_request() -> None:
     inner = "GET /acc/people(PartitionKey='p',RowKey='r') HTTP/1.1"
     body = f"--batch_1\nContent-Type: application/http\n\n{inner}\n\n--batch_1--"
     [request] = parse(crlf(body)).requests
@@ -105,7 +105,7 @@ def test_an_unencoded_target_is_kept() -> None:
 @pytest.mark.parametrize(
     "body", ["--batch_1--\n", "--batch_1\nContent-Type: multipart/mixed; boundary=c\n\n--c--\n--batch_1--"]
 )
-def test_an_empty_batch(body: str) -> None:
+def test_an_empty_batch_is_parsed_to_no_requests(body: str) -> None:
     assert parse(crlf(body)).requests == ()
 
 
@@ -196,7 +196,7 @@ def test_bodies_that_are_framed_by_the_book_are_read_as_all_others(
 
 @pytest.mark.parametrize("preamble", [b"", b"preamble\r\n", b"\r\n"])
 @pytest.mark.parametrize("end", [b"--b--", b"--b--\r\n", b"--b--\r\nepilogue"])
-def test_what_is_framed_by_the_book(preamble: bytes, end: bytes) -> None:
+def test_regular_framing_is_split_by_the_fast_path(preamble: bytes, end: bytes) -> None:
     body = preamble + b"--b\r\none\r\n--b\r\n\r\n" + end
     assert multipart._regular_pieces(body, b"--b") == [b"\r\none", b"\r\n"]
 

@@ -60,7 +60,7 @@ def test_damage_is_seen(compression):
 
 
 @pytest.mark.parametrize("compression", PACKED)
-def test_what_becomes_huge_is_inflated_piece_by_piece(compression):
+def test_huge_data_are_inflated_piece_by_piece(compression):
     data = compressed(bytes(64 << 20), compression)
     tracemalloc.start()
     stream = reading(io.BytesIO(data), compression)

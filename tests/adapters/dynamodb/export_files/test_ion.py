@@ -55,7 +55,7 @@ def test_the_documented_item_is_read():
 
 
 @given(rows(values=DYNAMODB_VALUES, stamped=False))
-def test_what_is_written_is_read_back_exactly(row):
+def test_written_items_are_read_back_exactly(row):
     line = line_of(row, as_ion=True)
     assert line.count(b"\n") == 1 and form_of(line) is LineFormat.ION
     assert orjson.loads(read_item(line, LineFormat.ION).contents.body) == of_values(row)[1]
@@ -90,7 +90,7 @@ def test_amazons_library_reads_what_is_written(row):
 
 
 @given(rows(values=DYNAMODB_VALUES, stamped=False))
-def test_what_amazons_library_writes_is_read(row):
+def test_items_written_by_amazons_library_are_read(row):
     """Its own spelling: every number with an exponent, symbols quoted or not, its escapes."""
     [found] = simpleion.loads(line_of(row, as_ion=True), single_value=False)
     again = simpleion.dumps(found, binary=False)
@@ -174,7 +174,7 @@ def test_spellings_of_the_specification(text, wire):
         "{a:$dynamodb_SS::[1]}", "{a:$dynamodb_SS::{b:1}}", "{a:+1}", "{a:nan}", "{a:" + "[" * 100 + "]" * 100 + "}", "{a:'x",
     ],
 )  # fmt: skip
-def test_what_stands_for_no_item_is_refused(text):
+def test_a_text_that_is_no_item_is_refused(text):
     with pytest.raises(UnreadableFile):
         parse_ion(text)
 

@@ -57,7 +57,7 @@ def test_a_summary_describes_the_export():
         ("/etc/passwd", None, []),
     ],
 )  # fmt: skip
-def test_where_a_file_may_be(key, prefix, places):
+def test_data_files_are_looked_for_only_in_the_folders_of_the_export(key, prefix, places):
     """Never outside of the export's folders."""
     assert manifests.places_of(key, manifests.ManifestSummary({"s3Prefix": prefix})) == places
 

@@ -190,7 +190,7 @@ def test_between_takes_its_and_before_the_boolean_one() -> None:
         ("   ", "<EOF>", "   "),
     ],
 )
-def test_syntax_errors_name_the_token_and_what_stands_around_it(
+def test_syntax_errors_name_the_token_and_its_surroundings(
     expression: str, token: str | None, near: str | None
 ) -> None:
     if token is None:
@@ -792,7 +792,7 @@ def test_texts_that_are_no_update(expression: str) -> None:
         ),
     ],
 )
-def test_what_is_said_of_wrong_updates(expression: str, said: str) -> None:
+def test_wrong_updates_get_the_texts_of_the_service(expression: str, said: str) -> None:
     assert refusal(update, expression) == said
 
 
@@ -875,7 +875,7 @@ def test_paths_side_by_side_are_fine() -> None:
         ("DELETE", ":n", "NUMBER"),
     ],
 )
-def test_what_cannot_be_added_or_deleted(section: str, value: str, kind: str) -> None:
+def test_add_and_delete_refuse_operands_of_other_types(section: str, value: str, kind: str) -> None:
     expression = f"set b = list_append(:s, a), c = if_not_exists(a) {section} a.b {value}"
     said = f"Incorrect operand type for operator or function; operator: {section}, operand type: {kind}"
     assert refusal(update, expression) == f"{said}, typeSet: ALLOWED_FOR_{section}_OPERAND"
@@ -987,7 +987,7 @@ def test_a_projection_knows_its_names() -> None:
         ),
     ],
 )
-def test_what_is_said_of_wrong_projections(expression: str, said: str) -> None:
+def test_wrong_projections_get_the_texts_of_the_service(expression: str, said: str) -> None:
     assert refusal(projection, expression) == said
 
 
@@ -1050,7 +1050,9 @@ def test_projections_whose_paths_cannot_stand_together(
         ("ADD a.b[0] :n", {"a": {"b": [2]}}, {"a": {"b": [7]}}),
     ],
 )
-def test_what_an_update_touched(expression: str, old: Any, new: Any) -> None:
+def test_updated_parts_have_their_values_before_and_after_the_update(
+    expression: str, old: Any, new: Any
+) -> None:
     actions = update(expression)
     row = Row(Position(b"p", b""), Contents.of_values(ITEM), 1)
     after = edit(row, actions, EditContext({"p": ITEM["p"]}, 1, stamped=False)).latest

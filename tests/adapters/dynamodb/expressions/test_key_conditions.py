@@ -197,7 +197,7 @@ def test_the_hash_key_alone_is_one_partition() -> None:
         ),
     ],
 )
-def test_what_no_key_condition_may_be(expression: str, said: str | None) -> None:
+def test_expressions_that_are_no_key_condition_are_refused(expression: str, said: str | None) -> None:
     assert said in (None, refusal(expression))
     if said is None:
         assert refusal(expression).startswith(

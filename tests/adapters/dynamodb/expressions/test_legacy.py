@@ -203,7 +203,7 @@ def test_actions() -> None:
     )
 
 
-def test_what_actions_do() -> None:
+def test_attribute_updates_put_add_and_delete() -> None:
     after = updated(
         {
             "s": {"Value": {"N": "1"}},

@@ -92,7 +92,7 @@ def test_tables_that_are_not_global(regions):
             assert regions.error(EAST, f"{operation}TableReplicaAutoScaling", given) == (NOT_FOUND, text)
 
 
-def test_what_was_never_set_reads_as_disabled(regions):
+def test_auto_scaling_that_was_never_set_reads_as_disabled(regions):
     """TABLE-189, TABLE-232, TABLE-254 (by ARN), TABLE-265 (order), TABLE-289"""
     regions.update(EAST, ("Create", WEST))
     [east, west] = described(regions).values()

@@ -171,7 +171,7 @@ def test_backups_of_tables_of_one_name_backup_016(service):
     check(service, "RestoreTableFromBackup", {"BackupArn": made[0][0], "TargetTableName": "again"}, OK)
 
 
-def test_what_a_backup_tells_backup_004_backup_006_backup_009_backup_024(service):
+def test_a_backup_describes_its_source_backup_004_backup_006_backup_009_backup_024(service):
     service.table(
         TableClass="STANDARD_INFREQUENT_ACCESS",
         DeletionProtectionEnabled=True,

@@ -69,7 +69,7 @@ def settled(service, name: str = "orders", **more: Any) -> Any:
 # Keys
 
 
-def test_the_key_of_a_new_table_table_027_table_044(service):
+def test_a_new_table_describes_its_key_table_027_table_044(service):
     own = service_key(service)
     for number, (given, key) in enumerate(
         [
@@ -121,7 +121,7 @@ def test_keys_of_other_places_table_020_table_021_table_037_table_139_table_328(
 
 
 @pytest.mark.parametrize("operation", ["CreateTable", "UpdateTable"])
-def test_a_key_of_another_service_table_461(service, operation):
+def test_a_key_of_another_service_is_refused_table_461(service, operation):
     """The other keys of finding 461 are refused by KMS, which is not here."""
     service.table()
     given = CREATE if operation == "CreateTable" else ORDERS
@@ -140,7 +140,9 @@ def test_a_key_of_another_service_table_461(service, operation):
 
 @pytest.mark.parametrize("before", [None, FIRST, "alias/aws/dynamodb"])
 @pytest.mark.parametrize("after", [None, FIRST, SECOND, "alias/aws/dynamodb"])
-def test_what_is_shown_of_a_change_table_065_table_079_table_140_table_361_table_371(delayed, before, after):
+def test_a_change_of_the_key_is_described_table_065_table_079_table_140_table_361_table_371(
+    delayed, before, after
+):
     own = service_key(delayed)
     settled(delayed, **(encrypted(before) if before else {}))
     old, new = (key if key is None or key in (FIRST, SECOND) else own for key in (before, after))
@@ -159,7 +161,7 @@ def test_what_is_shown_of_a_change_table_065_table_079_table_140_table_361_table
 
 
 @pytest.mark.parametrize("given", ["alias/mine", None, "alias/aws/dynamodb"])
-def test_the_same_key_by_another_name_is_a_change_table_078_table_082_table_141(service, given):
+def test_a_key_by_another_name_is_a_change_table_078_table_082_table_141(service, given):
     made = service.table(**encrypted(given))
     key = made["SSEDescription"]["KMSMasterKeyArn"]
     check(service, "UpdateTable", {**ORDERS, **encrypted(key)}, SAME_KEY)
@@ -322,7 +324,9 @@ JOBS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("job", JOBS)
-def test_what_is_refused_meanwhile_table_002_table_119_table_286_table_369_table_450(delayed, job):
+def test_conflicting_changes_are_refused_meanwhile_table_002_table_119_table_286_table_369_table_450(
+    delayed, job
+):
     settled(delayed)
     began, reverse, refused = JOBS[job]
     delayed.update(**began)
@@ -349,7 +353,9 @@ def test_what_is_refused_meanwhile_table_002_table_119_table_286_table_369_table
 
 
 @pytest.mark.parametrize("job", JOBS)
-def test_what_is_allowed_meanwhile_table_002_table_119_table_286_table_369_table_450(delayed, job):
+def test_independent_changes_are_allowed_meanwhile_table_002_table_119_table_286_table_369_table_450(
+    delayed, job
+):
     settled(delayed)
     began, _, _ = JOBS[job]
     delayed.update(**began)

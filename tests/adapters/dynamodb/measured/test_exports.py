@@ -29,7 +29,7 @@ def orders(exporter):
     return exporter
 
 
-def test_without_recovery_export_001(exporter):
+def test_an_export_needs_point_in_time_recovery_export_001(exporter):
     exporter.service.table()
     now = exporter.service.clock.ms
     check(exporter.service, "ExportTableToPointInTime", {**EXPORT, "S3Bucket": "no-such-bucket"}, NO_RECOVERY)
@@ -139,7 +139,7 @@ def test_a_name_of_a_bucket_may_have_capitals_export_002(orders):
     orders.export(S3Bucket="Some-Bucket")
 
 
-def test_an_export_elsewhere_export_006(separate):
+def test_an_export_of_another_region_or_account_is_not_described_export_006(separate):
     for place in ({"region": "us-west-2"}, {"account": "111122223333"}):
         name = arn("orders/export/01700000000000-0123abcd", **place)
         recorded = ("AccessDeniedException", "Access is denied")
@@ -148,7 +148,7 @@ def test_an_export_elsewhere_export_006(separate):
         check(separate, "DescribeExport", {"ExportArn": name}, recorded)
 
 
-def test_a_token_of_a_list_in_another_export_006(orders):
+def test_a_token_of_one_list_is_accepted_in_another_export_006(orders):
     orders.export()
     orders.service.clock.ms += 1
     orders.export()
@@ -208,7 +208,7 @@ def test_recovery_can_be_switched_on_and_used_at_once_export_014_export_015(serv
     check(service, "RestoreTableToPointInTime", restore, OK)
 
 
-def test_an_empty_table_export_016(orders):
+def test_an_export_of_an_empty_table_has_no_items_export_016(orders):
     shown = orders.exported()
     assert (shown["ItemCount"], shown["BilledSizeBytes"]) == (0, 0)
 
@@ -220,7 +220,7 @@ def test_prefixes_end_in_one_stroke_export_018(orders, prefix, folder):
     assert shown["ExportManifest"].startswith(f"{folder}AWSDynamoDB/0")
 
 
-def test_a_list_of_a_table_made_anew_export_020(orders):
+def test_a_table_created_again_lists_no_earlier_exports_export_020(orders):
     export = orders.exported()["ExportArn"]
     orders.ok("DeleteTable", TableName="orders")
     orders.service.clock.ms += 1

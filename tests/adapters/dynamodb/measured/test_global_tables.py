@@ -149,7 +149,7 @@ def test_two_replicas_at_a_time_are_of_strong_groups_table_258(regions):
     assert regions.refused(WEST, ("Create", EAST), ("Create", SOUTH)) == text
 
 
-def test_what_is_told_of_a_strong_group_table_259(strong):
+def test_a_strong_group_describes_its_replicas_and_witness_table_259(strong):
     for region, other in ((WEST, EAST), (EAST, WEST)):
         shown = strong.described(region)
         assert (shown["MultiRegionConsistency"], shown["GlobalTableVersion"]) == ("STRONG", "2019.11.21")
@@ -418,14 +418,14 @@ def test_a_group_of_today_is_none_globaltable_001_globaltablesettings_001(reques
 
 
 @pytest.mark.parametrize("region", [WEST, EAST, SOUTH, "eu-west-1"])
-def test_none_can_be_made_globaltable_002_globaltable_005(regions, region):
+def test_global_tables_of_the_old_version_cannot_be_created_globaltable_002_globaltable_005(regions, region):
     ok(regions, EAST, "CreateTable", {**CREATE, **NAME})
     assert regions.error(region, "CreateGlobalTable", GROUP) == ("ValidationException", OLD)
     assert regions.error(region, "DescribeGlobalTable", LEGACY)[0] == "GlobalTableNotFoundException"
     assert "Replicas" not in regions.described(WEST)
 
 
-def test_none_can_be_made_elsewhere_globaltable_002(regions):
+def test_create_global_table_names_the_supported_regions_globaltable_002(regions):
     text = regions.error("ap-south-1", "CreateGlobalTable", GROUP)[1]
     assert text.endswith(
         "is not supported in this region 'ap-south-1', supported regions are : [eu-west-2, eu-west-1, ap-southeast-1, "

@@ -53,7 +53,7 @@ def test_on_demand_tables_tell_units_of_zero_table_133(service):
     }
 
 
-def test_what_comes_sorted_table_125(service):
+def test_descriptions_have_the_measured_order_table_125(service):
     projection = {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["zz", "aa", "mm"]}
     second = {**BY_A, "IndexName": "g-a"}
     answered = service.table(
@@ -66,7 +66,7 @@ def test_what_comes_sorted_table_125(service):
     assert described[0]["Projection"]["NonKeyAttributes"] == ["aa", "mm", "zz"]
 
 
-def test_how_warm_an_index_is_table_134(service):
+def test_an_index_describes_its_warm_throughput_table_134(service):
     service.table(
         BillingMode=None,
         ProvisionedThroughput=units(5, 5),
@@ -85,7 +85,7 @@ def test_how_warm_an_index_is_table_134(service):
     assert shown(service, table="cold")["WarmThroughput"]["ReadUnitsPerSecond"] == 12_000
 
 
-def test_what_is_shown_of_an_index_table_138_table_148(delayed):
+def test_a_new_index_is_described_in_each_state_table_138_table_148(delayed):
     answered = delayed.table(**with_index())["GlobalSecondaryIndexes"][0]
     assert answered["IndexStatus"] == "CREATING"
     assert not {"WarmThroughput", "Backfilling"} & answered.keys()
@@ -143,7 +143,7 @@ def test_definitions_go_with_the_index_table_151_table_149_table_166(service):
     )
 
 
-def test_maxima_of_an_index_table_135_table_419_table_430(service):
+def test_maxima_of_an_index_are_described_and_changed_table_135_table_419_table_430(service):
     service.table(**with_index(OnDemandThroughput=MAXIMA))
     assert shown(service)["OnDemandThroughput"] == MAXIMA
     assert "OnDemandThroughput" not in service.described()
@@ -156,7 +156,7 @@ def test_maxima_of_an_index_table_135_table_419_table_430(service):
     assert (table["TableStatus"], table["OnDemandThroughput"]) == ("ACTIVE", {"MaxReadRequestUnits": 10})
 
 
-def test_warming_an_index_table_155(service):
+def test_an_index_is_warmed_by_update_table_155(service):
     service.table(**with_index())
     status, _ = updated(
         service, {"Update": {"IndexName": "gsi1", "WarmThroughput": {"ReadUnitsPerSecond": 12_001}}}
@@ -422,7 +422,9 @@ def test_overrides_may_rename_indexes_table_280(service, backup):
         ({"BillingModeOverride": "PAY_PER_REQUEST", "OnDemandThroughputOverride": MAXIMA}, 0, 0),
     ],
 )
-def test_what_overrides_of_units_reach_table_281(service, backup, given, table, of_gsi):
+def test_overrides_of_units_apply_to_the_restored_table_or_index_table_281(
+    service, backup, given, table, of_gsi
+):
     ok(service, "RestoreTableFromBackup", BackupArn=backup, TargetTableName="target", **given)
     background(service)
     described = service.described("target")

@@ -548,7 +548,7 @@ def test_changes_of_indexes(prepared, operation, request_, recorded):
         assert prepared.described(name) == before
 
 
-def test_a_twenty_first_index_table_169(service):
+def test_a_twenty_first_index_is_refused_table_169(service):
     service.table(
         AttributeDefinitions=defined("pk", "a"), GlobalSecondaryIndexes=[index(f"g-{n}") for n in range(20)]
     )

@@ -58,7 +58,7 @@ def slow(delayed):
     return delayed
 
 
-def test_they_are_enabled_and_disabled_table_090_table_089(slow):
+def test_contributor_insights_are_enabled_and_disabled_table_090_table_089(slow):
     assert described(slow) == NEVER_HAD
     assert listed(slow, **ORDERS) == []
     answered = update(slow, ENABLE)
@@ -75,7 +75,7 @@ def test_they_are_enabled_and_disabled_table_090_table_089(slow):
     assert update(slow, ENABLE)["ContributorInsightsStatus"] == "ENABLING"
 
 
-def test_what_changes_nothing_is_accepted_table_091_table_089_table_341(slow):
+def test_requests_that_change_nothing_are_accepted_table_091_table_089_table_341(slow):
     assert update(slow, DISABLE) == NEVER_HAD
     update(slow, ENABLE)
     slow.clock.ms += 10_000
@@ -155,7 +155,7 @@ def test_a_table_that_is_missing_has_no_list_table_094(service):
     check(service, "ListContributorInsights", {"TableName": "missing"}, missing)
 
 
-def test_lists_show_all_that_is_not_disabled_table_095_table_343(slow):
+def test_lists_show_all_insights_that_are_not_disabled_table_095_table_343(slow):
     for name in ("other", "third"):
         slow.table(name)
     slow.clock.ms += 20_000

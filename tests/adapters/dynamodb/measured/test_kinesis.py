@@ -178,7 +178,7 @@ def test_a_disabled_destination_stays_listed_and_is_enabled_again(streaming):
 
 
 @pytest.mark.parametrize("arn", [OTHER, OTHER + "-that-is-nowhere", "not-an-arn"])
-def test_what_was_never_enabled_is_not_disabled(streaming, arn):
+def test_a_destination_that_was_never_enabled_is_not_disabled(streaming, arn):
     """TABLE-302"""
     ask(streaming, "Enable")
     settle(streaming)
@@ -257,7 +257,7 @@ def test_a_destination_whose_stream_fails_stays_active(streaming, kinesis):
     assert ask(streaming, "Update", **update())["DestinationStatus"] == "UPDATING"
 
 
-def test_what_was_written_before_disable_is_delivered(streaming, kinesis):
+def test_changes_written_before_disable_are_delivered(streaming, kinesis):
     """TABLE-301: DISABLING lasts until the last of it has been taken."""
     ask(streaming, "Enable")
     streaming.clock.ms += 10_000

@@ -58,7 +58,7 @@ def test_backups_have_a_code_of_their_own(service, operation):
     assert found == ("TableNotFoundException", "Table not found: missing")
 
 
-def test_the_rest(service):
+def test_other_operations_on_a_missing_table_have_their_own_errors(service):
     assert service.call("ListBackups", {"TableName": "missing"}) == {"BackupSummaries": []}
     item = {"TableName": "missing", "Item": {"pk": {"S": "a"}}}
     assert service.error("PutItem", item)[0] == "ResourceNotFoundException"

@@ -57,7 +57,7 @@ def refused(service, operation: str, arn: str = ARN, **more: Any) -> tuple[str, 
     return service.error(operation, {"ResourceArn": arn, **given, **more})
 
 
-def test_a_table_that_never_had_a_policy(service, arn):
+def test_a_table_that_never_had_a_policy_has_none_to_read_or_update(service, arn):
     """TABLE-205"""
     assert refused(service, "GetResourcePolicy") == ("PolicyNotFoundException", NOT_FOUND + arn)
     for _ in range(2):

@@ -133,7 +133,7 @@ def test_the_stream_is_fixed_while_there_are_replicas(group):
     asked(group, EAST, "UpdateTable", off)
 
 
-def test_what_may_be_done_while_a_replica_is_creating(regions):
+def test_most_changes_are_refused_while_a_replica_is_creating(regions):
     """TABLE-227, TABLE-306: in the region that has the items"""
     put(regions, EAST, pk="a")
     regions.update(EAST, ("Create", WEST))
@@ -261,7 +261,7 @@ def test_replicas_are_changed_by_themselves(regions, other, actions):
     assert regions.refused(EAST, *actions, **other) == text
 
 
-def test_one_action_at_a_time(regions):
+def test_a_request_has_one_action_on_a_replica(regions):
     """TABLE-265, TABLE-200: from any region. Each region lists the others in the order of their creation"""
     text = "Update table operation with more than one create or delete replica actions not allowed"
     assert regions.refused(EAST, ("Create", WEST), ("Create", SOUTH)) == text
@@ -299,7 +299,7 @@ def units_of(regions: Regions, region: str) -> tuple[int, int]:
     return shown["ReadCapacityUnits"], shown["WriteCapacityUnits"]
 
 
-def test_throughput_of_a_replica(group):
+def test_a_replica_inherits_the_throughput_of_the_table(group):
     """TABLE-250, TABLE-251: what is inherited is absent, and the table's own value is inherited"""
     provision(group)
     assert "ProvisionedThroughputOverride" not in group.described(EAST)["Replicas"][0]
@@ -379,7 +379,7 @@ def test_the_table_class_of_a_replica(group):
     assert (summary["TableClass"], "LastUpdateDateTime" in summary) == ("STANDARD", True)
 
 
-def test_the_maximum_of_a_replica_on_demand(group):
+def test_a_replica_on_demand_can_have_its_own_maximum(group):
     """TABLE-422"""
     maximum = {"MaxReadRequestUnits": 100}
     assert override(group, OnDemandThroughputOverride=maximum)["OnDemandThroughputOverride"] == maximum

@@ -90,13 +90,13 @@ def test_shapes_are_looked_at_first_table_272_table_100_table_087(recoverable, g
     check(recoverable, "DescribeTable", TARGET, not_found("Table: target not found"))
 
 
-def test_the_source_of_another_account_table_272(separate):
+def test_a_source_of_another_account_is_refused_table_272(separate):
     request = {**LATEST, "SourceTableName": None, "SourceTableArn": arn("orders", account="111122223333")}
     text = "This action is only supported by accounts that match the resource owner\u2019s account."
     check(separate, "RestoreTableToPointInTime", request, text)
 
 
-def test_then_recovery_then_the_time_then_the_target_table_100_table_087(recoverable):
+def test_recovery_and_time_are_checked_before_the_target_table_100_table_087(recoverable):
     at = recoverable.clock.ms / 1000
     check(recoverable, "RestoreTableToPointInTime", {**LATEST, "TargetTableName": "taken"}, EXISTS)
     check(
@@ -136,7 +136,7 @@ def test_names_of_tables_that_are_being_deleted_table_100_table_275(delayed):
     check(delayed, "RestoreTableToPointInTime", LATEST, OK)
 
 
-def test_what_can_be_restored_at_once_table_086(recoverable):
+def test_a_table_can_be_restored_as_soon_as_recovery_is_on_table_086(recoverable):
     now = recoverable.clock.ms / 1000
     shown = ok(recoverable, "DescribeContinuousBackups", TableName="orders")["ContinuousBackupsDescription"]
     recovery = shown["PointInTimeRecoveryDescription"]
@@ -229,7 +229,7 @@ def test_overrides_that_are_refused_table_273(service, backup, given, recorded):
     check(service, "DescribeTable", TARGET, not_found("Table: target not found"))
 
 
-def test_a_backup_of_another_region_table_274(service, backup):
+def test_a_backup_of_another_region_needs_an_encryption_override_table_274(service, backup):
     elsewhere = {"BackupArn": backup.replace("us-east-1", "us-west-2"), "TargetTableName": "target"}
     text = f"{REQUEST}sseSpecificationOverride must be provided for cross-region restores"
     check(service, "RestoreTableFromBackup", elsewhere, text)
@@ -239,7 +239,7 @@ def test_a_backup_of_another_region_table_274(service, backup):
     assert ":us-east-1:" in service.described("target")["SSEDescription"]["KMSMasterKeyArn"]
 
 
-def test_a_source_of_another_region_table_274(separate):
+def test_a_source_of_another_region_needs_an_encryption_override_table_274(separate):
     request = {**LATEST, "SourceTableName": None, "SourceTableArn": arn("orders", region="us-west-2")}
     text = f"{REQUEST}sseSpecificationOverride must be provided for cross-region restores"
     check(separate, "RestoreTableToPointInTime", request, text)
@@ -259,12 +259,12 @@ def test_encryption_switched_off_table_276_table_463(service, backup, given):
     assert "SSEDescription" not in restored(service, backup, SSESpecificationOverride=given)
 
 
-def test_maxima_given_table_405_table_463(service, backup):
+def test_a_restore_applies_given_maxima_table_405_table_463(service, backup):
     maxima = {"MaxReadRequestUnits": 10, "MaxWriteRequestUnits": 10}
     assert restored(service, backup, OnDemandThroughputOverride=maxima)["OnDemandThroughput"] == maxima
 
 
-def test_no_maxima_given_table_463(service, backup):
+def test_a_restore_without_maxima_sets_none_table_463(service, backup):
     """The service begins this restore, too, and yet refuses the request with TableInUseException."""
     assert "OnDemandThroughput" not in restored(service, backup, OnDemandThroughputOverride={})
 
@@ -272,7 +272,7 @@ def test_no_maxima_given_table_463(service, backup):
 # The table that is made
 
 
-def test_what_a_restored_table_has_table_215_table_216(service):
+def test_a_restored_table_has_the_measured_settings_table_215_table_216(service):
     service.table(
         TableClass="STANDARD_INFREQUENT_ACCESS",
         DeletionProtectionEnabled=True,

@@ -69,7 +69,7 @@ MISSING_TABLES: list[Case] = [
 
 
 @each(MISSING_TABLES)
-def test_a_missing_table(service, operation, request_, recorded):
+def test_a_missing_table_has_the_recorded_error(service, operation, request_, recorded):
     check(service, operation, request_, recorded)
 
 
@@ -190,7 +190,7 @@ def test_resources_of_tags(separate, operation, request_, recorded):
 
 
 @pytest.mark.parametrize("operation", ["TagResource", "UntagResource", "ListTagsOfResource"])
-def test_what_has_no_tags_backup_013_table_136(prepared, operation):
+def test_backups_and_indexes_have_no_tags_backup_013_table_136(prepared, operation):
     more = {"TagResource": {"Tags": tags(a="b")}, "UntagResource": {"TagKeys": ["a"]}}.get(operation, {})
     backup = prepared.call("CreateBackup", {"TableName": "orders", "BackupName": "bkp"})["BackupDetails"][
         "BackupArn"

@@ -399,7 +399,7 @@ def test_requests_that_mean_nothing(prepared, operation, request_, recorded):
     check(prepared, operation, request_, recorded)
 
 
-def test_an_empty_structure_alone_table_448(prepared):
+def test_an_empty_structure_alone_changes_nothing_table_448(prepared):
     """The service fails (HTTP 500, no text).
 
     Here such a request changes nothing and gets such an answer (docs/explain/differences.md).

@@ -81,7 +81,7 @@ NEVER_HAD: list[Case] = [
 
 
 @each(NEVER_HAD)
-def test_time_to_live_of_a_new_table(service, operation, request_, recorded):
+def test_a_new_table_has_time_to_live_disabled(service, operation, request_, recorded):
     service.table()
     check(service, operation, request_, recorded)
 
@@ -317,7 +317,7 @@ def test_local_indexes_cannot_be_changed(service, operation, request_, recorded)
     check(service, operation, request_, recorded)
 
 
-def test_what_is_told_of_a_local_index_table_137(service):
+def test_a_local_index_has_the_measured_description_table_137(service):
     service.table(**LOCAL)
     [shown] = service.described()["LocalSecondaryIndexes"]
     assert shown.keys() == {"IndexName", "KeySchema", "Projection", "IndexSizeBytes", "ItemCount", "IndexArn"}

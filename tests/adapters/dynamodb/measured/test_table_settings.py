@@ -218,7 +218,7 @@ def test_the_life_of_streams_table_050_table_362_table_367_table_378_table_386(s
 
 
 @pytest.mark.parametrize("view", ["KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES", None])
-def test_the_stream_of_a_new_table_table_029(service, view):
+def test_a_new_table_describes_its_stream_table_029(service, view):
     service.table(**streaming(view))
     described = service.described()
     assert described.get("StreamSpecification") == (streaming(view)["StreamSpecification"] if view else None)
@@ -241,7 +241,7 @@ def test_a_stream_is_shown_while_it_is_switched_table_004_table_180(delayed):
         assert delayed.described()["TableStatus"] == "ACTIVE"
 
 
-def test_a_policy_of_a_stream_table_213(service):
+def test_a_stream_has_a_policy_of_its_own_table_213(service):
     stream = service.table(**streaming("KEYS_ONLY"))["LatestStreamArn"]
 
     def policy(resource: str, action: str) -> str:
@@ -272,7 +272,7 @@ def test_a_policy_of_a_stream_table_213(service):
 # Deletion protection
 
 
-def test_protection_from_deletion_table_016_table_017_table_030_table_034_table_438(delayed):
+def test_a_protected_table_cannot_be_deleted_table_016_table_017_table_030_table_034_table_438(delayed):
     delayed.table("plain")
     assert delayed.described("plain")["DeletionProtectionEnabled"] is False
     delayed.table(**PROTECT)
@@ -302,7 +302,7 @@ RESENT: list[Case] = [
 
 
 @each(RESENT)
-def test_what_is_so_already(prepared, operation, request_, recorded):
+def test_a_request_for_the_current_settings_gets_the_recorded_answer(prepared, operation, request_, recorded):
     check(prepared, operation, request_, recorded)
 
 

@@ -54,7 +54,9 @@ def check_duplicates(service, recorded) -> None:
     check(service, "CreateTable", ERRONEOUS, text)
 
 
-def test_the_life_of_a_table_table_001_table_005_table_006_table_008_table_010_table_387_table_394(delayed):
+def test_a_table_passes_each_state_of_its_life_table_001_table_005_table_006_table_008_table_010_table_387_table_394(
+    delayed,
+):
     assert delayed.table()["TableStatus"] == status(delayed) == "CREATING"
     for change in ({"DeletionProtectionEnabled": True}, STREAM):
         check(delayed, "UpdateTable", {**ORDERS, **change}, BEING_MADE)

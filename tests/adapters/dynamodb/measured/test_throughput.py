@@ -184,7 +184,7 @@ MADE: list[Case] = [
 
 
 @each(MADE)
-def test_throughput_of_a_new_table(service, operation, request_, recorded):
+def test_throughput_of_a_new_table_is_checked(service, operation, request_, recorded):
     check(service, operation, request_, recorded)
 
 
@@ -313,7 +313,7 @@ def test_changes_of_throughput(prepared, operation, request_, recorded):
 # Maxima of tables on demand
 
 
-def test_one_of_two_maxima_table_045_table_420_table_421_table_429(service):
+def test_one_of_two_maxima_can_be_set_table_045_table_420_table_421_table_429(service):
     service.table(OnDemandThroughput=maxima(read=100), WarmThroughput=warm(read=12_001))
     described = service.described()
     assert described["OnDemandThroughput"] == maxima(read=100)
@@ -375,7 +375,7 @@ def test_increases_and_decreases_are_noted_table_058_table_061_table_060(service
     assert "BillingModeSummary" not in service.described()
 
 
-def test_the_fifth_decrease_of_a_day_table_184_table_326_table_381_table_171(service):
+def test_the_fifth_decrease_of_a_day_is_refused_table_184_table_326_table_381_table_171(service):
     service.clock.ms = 1_760_000_000_000 // 86_400_000 * 86_400_000 + 600_000  # ten minutes after midnight
     service.table(BillingMode=None, ProvisionedThroughput=units(10, 10))
     for count, write in enumerate((9, 8, 7, 6)):
@@ -400,7 +400,7 @@ def test_the_fifth_decrease_of_a_day_table_184_table_326_table_381_table_171(ser
     check(service, "UpdateTable", {**ORDERS, "ProvisionedThroughput": units(10, 4)}, later)
 
 
-def test_a_new_day_table_185(service):
+def test_a_new_day_allows_decreases_again_table_185(service):
     service.clock.ms = (
         1_760_000_000_000 // 86_400_000 * 86_400_000 + 86_400_000 - 2_400_000
     )  # forty minutes before midnight
@@ -421,7 +421,7 @@ def test_a_new_day_table_185(service):
 # Billing modes
 
 
-def test_what_a_new_table_tells_table_025_table_028_table_032_table_033(service):
+def test_a_new_table_describes_its_throughput_table_025_table_028_table_032_table_033(service):
     answered = service.table("plain")
     assert answered["BillingModeSummary"] == {"BillingMode": "PAY_PER_REQUEST"}
     assert not {"WarmThroughput", "OnDemandThroughput"} & answered.keys()
@@ -516,7 +516,7 @@ def test_wrong_table_throughput_mode_precedes_all_other_rules(service, operation
 @pytest.mark.parametrize(
     ("given", "status"), [(ON_DEMAND, "UPDATING"), ({"TableClass": "STANDARD"}, "UPDATING")]
 )
-def test_what_is_so_already_is_done_at_once_table_156_table_057_table_410(delayed, given, status):
+def test_a_change_to_the_current_value_is_done_at_once_table_156_table_057_table_410(delayed, given, status):
     delayed.table()
     delayed.clock.ms += 20_000
     assert delayed.update(**given)["TableStatus"] == status
@@ -534,7 +534,7 @@ def test_what_is_so_already_is_done_at_once_table_156_table_057_table_410(delaye
         ({**PROVISIONED, "ProvisionedThroughput": units(1, 1)}, "UPDATING"),
     ],
 )
-def test_which_changes_make_a_table_updating_table_410(delayed, given, status):
+def test_changes_make_a_table_updating_as_measured_table_410(delayed, given, status):
     delayed.table()
     delayed.clock.ms += 20_000
     assert delayed.update(**given)["TableStatus"] == status
@@ -588,7 +588,7 @@ def test_warmth_rises_table_066_table_179_table_061(service):
 # Descriptions
 
 
-def test_what_is_told_of_a_deleted_table_table_363(service):
+def test_a_deleted_table_has_the_measured_description_table_363(service):
     service.table(**with_index())
     described = service.call("DeleteTable", ORDERS)["TableDescription"]
     assert described["TableStatus"] == "DELETING"

@@ -51,7 +51,7 @@ def query(service: DynamoDBService, condition: str = "a = :a", **given: Any) -> 
     )
 
 
-def test_whether_a_key_takes_a_condition_is_asked_after_the_other_expressions(
+def test_the_type_of_a_key_condition_is_checked_after_the_other_expressions(
     tables: DynamoDBService,
 ) -> None:
     condition = "attribute_type(a, :a)"

@@ -158,7 +158,7 @@ def test_no_filter_leads_into_a_key_attribute(pairs):
     assert refused(pairs, "Query", **query(FilterExpression="attribute_exists(g[0])")) == told
 
 
-def test_only_a_transaction_leaves_out_an_item_of_which_nothing_is_projected(pairs):
+def test_only_a_transaction_leaves_out_an_item_without_projected_attributes(pairs):
     """Against the service: ExtendDB #74 and #81 (TransactGetItems), dynoxide #53 (GetItem and BatchGetItem), May 2026."""
     key = {"p": {"S": "p"}, "s": {"S": "s"}}
     pairs.call("PutItem", {"TableName": "pairs", "Item": {**key, "m": {"M": {"x": {"S": "x"}}}}})

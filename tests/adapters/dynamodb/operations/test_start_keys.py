@@ -171,7 +171,7 @@ def test_keys_in_it_are_neither_empty_nor_too_long(pairs):
 # Position
 
 
-def test_it_is_in_the_partition_of_the_query(pairs):
+def test_a_start_key_must_be_in_the_partition_of_the_query(pairs):
     assert ask(pairs, "a = :a", wire(a="b", b="b"), a="a") == OUTSIDE
     assert ask(pairs, "a = :a", wire(a="b", b="b", c="c"), a="a", IndexName="local") == OUTSIDE
     assert ask(pairs, "c = :c", wire(a="a", b="b", c="d"), c="c", IndexName="single") == OUTSIDE
@@ -189,7 +189,7 @@ def test_it_is_in_the_partition_of_the_query(pairs):
         ("b between :b and :b", "m", "n"),
     ],
 )
-def test_it_passes_the_test_on_the_sort_key(pairs, test, good, bad):
+def test_a_start_key_must_pass_the_condition_on_the_sort_key(pairs, test, good, bad):
     assert ask(pairs, f"a = :a and {test}", wire(a="a", b=bad), a="a", b="m") == NOT_IN_RANGE
     given = {"KeyConditionExpression": f"a = :a and {test}", "TableName": "pairs"}
     values = {":a": {"S": "a"}, ":b": {"S": "m"}}
@@ -219,7 +219,7 @@ def test_nothing_comes_after_the_only_item_of_a_partition(service):
     assert service.call("Scan", {"TableName": "orders", "Limit": 1})["LastEvaluatedKey"] == item
 
 
-def test_it_is_of_the_segment_that_is_scanned(pairs):
+def test_a_start_key_must_be_of_the_scanned_segment(pairs):
     put_all(pairs)
     given = {"TotalSegments": 2, "Limit": 1}
     [segment] = [
@@ -245,7 +245,7 @@ def test_each_key_comes_before_the_condition_on_it(pairs):
     assert ask(pairs, "b = :b", {"a": {"S": "a"}, "b": {"N": "1"}}, b="b") == missed
 
 
-def test_it_comes_before_everything_that_is_wrong_with_filters_and_projections(pairs):
+def test_a_start_key_is_checked_before_filters_and_projections(pairs):
     more = {"FilterExpression": "attribute_exists(a.x)", "ProjectionExpression": "b.x"}
     assert ask(pairs, "a = :a", wire(a="b", b="b"), a="a", **more) == OUTSIDE
     text = (

@@ -103,6 +103,6 @@ def test_the_quotas_are_the_services(service):
     }
 
 
-def test_the_endpoint_is_where_the_client_found_it(service):
+def test_the_endpoint_has_the_address_that_the_client_used(service):
     answer = service.call("DescribeEndpoints", host="127.0.0.1:4711")
     assert answer == {"Endpoints": [{"Address": "127.0.0.1:4711", "CachePeriodInMinutes": 1440}]}

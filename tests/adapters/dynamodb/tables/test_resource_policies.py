@@ -119,13 +119,13 @@ BAD = [
 
 
 @pytest.mark.parametrize("wrong", BAD, ids=str)
-def test_what_is_not_understood_is_not_kept(service, arn, wrong):
+def test_an_unsupported_policy_is_refused_and_not_stored(service, arn, wrong):
     assert code(service, "PutResourcePolicy", arn, Policy=document(**wrong)) == "ValidationException"
     assert code(service, "GetResourcePolicy", arn) == "PolicyNotFoundException"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"Statement": []}'])
-def test_what_is_no_policy_is_not_kept(service, arn, text):
+def test_a_text_that_is_no_policy_is_refused(service, arn, text):
     assert code(service, "PutResourcePolicy", arn, Policy=text) == "ValidationException"
 
 
@@ -156,7 +156,7 @@ def test_a_policy_that_locks_its_writer_out_is_confirmed(service, arn):
 @pytest.mark.parametrize(
     ("said", "is_taken"), [("true", True), ("True", True), ("false", False), ("", False)]
 )
-def test_it_may_be_confirmed_by_a_header(service, arn, said, is_taken):
+def test_the_removal_of_own_access_may_be_confirmed_by_a_header(service, arn, said, is_taken):
     """x-amz-confirm-remove-self-resource-access (PutResourcePolicy, API reference, "Request Syntax")."""
     given = {"ResourceArn": arn, "Policy": document(Effect="Deny", Principal="*", Action="dynamodb:*")}
     service.call("PutResourcePolicy", given, x_amz_confirm_remove_self_resource_access=said)
@@ -169,7 +169,7 @@ def test_a_new_table_may_have_one(service):
     assert shown["Policy"] == document()
 
 
-def test_other_changes_of_a_table_leave_it(service, arn):
+def test_other_changes_of_a_table_keep_its_policy(service, arn):
     put(service, arn, document())
     service.call("TagResource", {"ResourceArn": arn, "Tags": [{"Key": "a", "Value": "b"}]})
     service.update(DeletionProtectionEnabled=True)
@@ -197,7 +197,7 @@ def test_a_stream_has_a_policy_of_its_own(service):
 
 
 @pytest.mark.parametrize("operation", ["PutResourcePolicy", "GetResourcePolicy", "DeleteResourcePolicy"])
-def test_of_what_is_not_there(service, arn, operation):
+def test_policies_of_missing_resources_are_not_found(service, arn, operation):
     more = {"Policy": document()} if operation.startswith("Put") else {}
     assert code(service, operation, arn + "x", **more) == "ResourceNotFoundException"
     stream = arn + "/stream/2020-01-01T00:00:00.000"

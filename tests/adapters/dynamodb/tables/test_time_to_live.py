@@ -23,7 +23,7 @@ def described(service):
     return service.call("DescribeTimeToLive", {"TableName": "orders"})["TimeToLiveDescription"]
 
 
-def test_it_is_off_until_it_is_switched_on_and_off_again(service):
+def test_time_to_live_is_off_at_first_and_can_be_switched_on_and_off(service):
     service.table()
     assert described(service) == {"TimeToLiveStatus": "DISABLED"}
     spec = {"Enabled": True, "AttributeName": "expires"}
@@ -34,7 +34,7 @@ def test_it_is_off_until_it_is_switched_on_and_off_again(service):
     assert described(service) == {"TimeToLiveStatus": "DISABLED"}
 
 
-def test_it_is_not_idempotent(service):
+def test_update_time_to_live_is_not_idempotent(service):
     service.table()
     assert text_of(service, False) == "TimeToLive is already disabled"
     switch(service, True)

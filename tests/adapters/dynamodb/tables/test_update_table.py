@@ -315,7 +315,7 @@ def test_no_index_is_made_while_another_is_being_filled(service):
         (dropping("by-l"), "Cannot delete an index that is not a GlobalSecondaryIndex: by-l"),
     ],
 )
-def test_what_an_existing_schema_forbids(service, given, text):
+def test_definitions_that_contradict_the_schema_are_refused(service, given, text):
     local = {"IndexName": "by-l", "KeySchema": keys("pk*", "g"), "Projection": {"ProjectionType": "ALL"}}
     service.table(
         KeySchema=keys("pk*", "sk"),

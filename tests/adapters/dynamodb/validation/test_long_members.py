@@ -34,7 +34,7 @@ LONG = {
 }
 
 
-def test_answers_are_those_without_it(
+def test_shortening_does_not_change_answers(
     service: DynamoDBService, parsed: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service.table()
@@ -93,7 +93,7 @@ def test_two_maps_are_shortened() -> None:
         b'{"Item":{"\\"Expected":{"a":1,"b":2,"c":3,"d":4}}}',
     ],
 )
-def test_what_might_be_meant_otherwise_is_parsed_whole(text: bytes) -> None:
+def test_ambiguous_texts_are_parsed_whole(text: bytes) -> None:
     assert shortening.parse_shortened(text, {"Expected": 2}) == orjson.loads(text)
 
 

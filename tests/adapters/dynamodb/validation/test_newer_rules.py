@@ -63,7 +63,7 @@ def test_keys_of_an_index_have_several_attributes(service):
         ("CreateTable", {"AttributeDefinitions": definitions(pk="S", g="S"), "KeySchema": keys("pk*")}),
     ],
 )
-def test_what_is_refused_today_is_refused(service, operation, given):
+def test_requests_that_the_service_refuses_today_are_refused(service, operation, given):
     more = {}
     if operation == "CreateTable":
         more = with_index() | {"AttributeDefinitions": definitions(pk="S", g="S", spare="S")}

@@ -31,7 +31,7 @@ DENSE = {
 
 
 @pytest.mark.extended
-def test_what_is_dense_is_not_parsed(service: DynamoDBService, parsed: list[int]) -> None:
+def test_dense_requests_are_not_parsed(service: DynamoDBService, parsed: list[int]) -> None:
     service.table()
     seen = set()
     for name, operation, body in wasteful_requests.dynamodb(10_000_000, DENSE):
@@ -55,7 +55,7 @@ LEGAL: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize("name", LEGAL)
-def test_the_largest_item_is_not_among_them(name: str) -> None:
+def test_the_largest_item_is_not_dense(name: str) -> None:
     [part] = LEGAL[name]
     one = item_of({"v": {"L": [orjson.loads(orjson.dumps(part))] * 2}}).size_bytes
     each = one - item_of({"v": {"L": [orjson.loads(orjson.dumps(part))]}}).size_bytes
@@ -69,9 +69,7 @@ def test_the_largest_item_is_not_among_them(name: str) -> None:
         assert OPERATIONS["BatchWriteItem"].refusal_of_dense(text) is None
 
 
-def test_a_batch_of_an_item_that_is_too_large_is_among_them(
-    service: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_with_a_too_large_item_is_dense(service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     service.table()
     item = {"pk": {"S": "1"}, "v": {"L": [{"S": ""}] * 600_000}}
     for text in (

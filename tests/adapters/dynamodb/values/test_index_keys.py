@@ -98,7 +98,7 @@ def test_an_update_cannot_give_an_index_key_another_type(orders):
     assert orders.error("UpdateItem", legacy) == invalid(MISMATCH.format("g", "N", "another-on-g"))
 
 
-def test_what_only_the_item_shows_has_other_words(orders):
+def test_index_key_errors_that_depend_on_the_item_have_another_text(orders):
     orders.call("PutItem", {"TableName": "orders", "Item": {**KEY, "x": {"N": "1"}}})
     told = invalid("The update expression attempted to update the secondary index key to unsupported type")
     assert update(orders, "SET g = x") == told

@@ -65,7 +65,7 @@ def test_a_sum_has_38_digits_and_not_39(
     assert added(counter, left, right, way) == total
 
 
-def test_a_difference_too(counter: DynamoDBService) -> None:
+def test_a_difference_has_the_same_limit(counter: DynamoDBService) -> None:
     assert added(counter, "1" + "0" * 38, "1", "SET n = n - :by") == "9" * 38
     assert added(counter, "1" + "0" * 38, "-1", "SET n = n - :by") == ""
     assert added(counter, "0.1", "1" + "0" * 37, "SET n = n - :by") == "-" + "9" * 37 + ".9"

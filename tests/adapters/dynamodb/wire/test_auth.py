@@ -262,7 +262,7 @@ def signed_without(*left_out: str) -> Request:
     ("name", "shown"),
     [("host", "Host' or ':authority"), ("x-amz-date", "X-Amz-Date"), ("x-amz-target", "X-Amz-Target")],
 )
-def test_what_a_request_means_must_be_signed(name, shown):
+def test_host_and_amz_headers_must_be_signed(name, shown):
     """IAM user guide, "Create a signed AWS API request": host and all x-amz-* headers.
 
     The text for host is the service's current one (aws-sdk-js-v3, soto and others show it in issues).
@@ -384,7 +384,7 @@ def test_a_key_with_a_session_token_needs_it():
     assert verify(presigned, known, signed_at(presigned)).access_id == "AKIDEXAMPLE"
 
 
-def test_each_of_several_secrets_will_do():
+def test_each_of_several_secrets_is_accepted():
     both = replace(STORED, secrets=("older", STORED.secrets[0]))
     request = sign(PLAIN)
     verify(request, credentials(both), signed_at(request))

@@ -135,5 +135,5 @@ def test_bad_keys_of_items_are_reported_by_column_but_not_in_a_batch() -> None:
         ("precision", bare("number-overflow")),  # test_number.py test_update_expression_plus_imprecise
     ],
 )
-def test_arithmetic_out_of_range(rule: str, text: str) -> None:
+def test_arithmetic_out_of_range_has_the_text_of_its_rule(rule: str, text: str) -> None:
     assert service_error_of(model.NumberOutOfRange(rule), "UpdateItem").message == text

@@ -335,7 +335,7 @@ def test_any_weight_is_a_choice(weight):
     assert http.accepted_coding(f"gzip;q={weight}") in ("gzip", None)
 
 
-def test_of_repeated_accept_encoding_headers_the_first_is_read(service):
+def test_the_first_of_repeated_accept_encoding_headers_is_read(service):
     answering(service, {"a": "x" * 6000})
     pairs = [(name.replace("_", "-"), value) for name, value in HEADERS.items()]
     for codings, chosen in ((("identity", "gzip"), None), (("gzip", "identity"), "gzip")):

@@ -80,7 +80,7 @@ def read(service: TableStoreService, *tables: tuple[str, list[Any]], **more: Any
 # Writing
 
 
-def test_each_row_for_itself_in_order(table: TableStoreService) -> None:
+def test_each_row_has_its_own_result_in_the_order_of_the_request(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"a": 1})
     answer = write(
         table,
@@ -166,7 +166,7 @@ def test_keys_are_returned_on_request(table: TableStoreService) -> None:
         ),
     ],
 )
-def test_what_fails_the_whole_request(table: TableStoreService, tables: Any, message: str) -> None:
+def test_errors_of_a_request_fail_it_as_a_whole(table: TableStoreService, tables: Any, message: str) -> None:
     with pytest.raises(Refused) as told:
         write(table, *tables)
     assert (told.value.status, told.value.code, told.value.message) == (400, "OTSParameterInvalid", message)
@@ -271,7 +271,7 @@ def test_a_table_without_rows_is_answered_with_none(table: TableStoreService) ->
     assert not answer.tables[0].rows
 
 
-def test_what_fails_a_read(table: TableStoreService) -> None:
+def test_a_read_of_no_rows_or_too_many_is_refused(table: TableStoreService) -> None:
     with pytest.raises(Refused) as told:
         read(table)
     assert told.value.message == "No row specified in the request of BatchGetRow."
@@ -290,7 +290,7 @@ def test_what_fails_a_read(table: TableStoreService) -> None:
 # Bulk import
 
 
-def test_bulk_import(table: TableStoreService) -> None:
+def test_bulk_import_puts_and_updates_rows(table: TableStoreService) -> None:
     answer = table.call(
         "BulkImport",
         table_name="t",

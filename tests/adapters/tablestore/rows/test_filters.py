@@ -65,7 +65,7 @@ def test_missing_columns(table: TableStoreService) -> None:
         assert not passes(table, single("missing", comparator, 1, if_missing=False))
 
 
-def test_existence(table: TableStoreService) -> None:
+def test_a_condition_can_test_the_existence_of_a_column(table: TableStoreService) -> None:
     assert passes(table, single("i", messages.CT_EXIST))
     assert not passes(table, single("i", messages.CT_NOT_EXIST))
     assert not passes(table, single("missing", messages.CT_EXIST))

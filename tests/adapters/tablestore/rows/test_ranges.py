@@ -45,7 +45,7 @@ def found(answer: Any) -> list[int]:
         ({"p": "aa", "i": 0}, {"p": MAX, "i": 0}, [3, 4]),
     ],
 )
-def test_forward(table: TableStoreService, start: Any, end: Any, places: list[int]) -> None:
+def test_a_range_is_read_forward(table: TableStoreService, start: Any, end: Any, places: list[int]) -> None:
     answer = table.range(start, end)
     assert found(answer) == places
     assert not answer.HasField("next_start_primary_key")
@@ -290,7 +290,7 @@ def export(table: TableStoreService, **members: Any) -> Any:
     )
 
 
-def test_bulk_export(table: TableStoreService) -> None:
+def test_bulk_export_returns_a_matrix_of_values(table: TableStoreService) -> None:
     answer = export(table, columns_to_get=["n"])
     assert unpacked(answer.rows, has_whole_keys=False) == (["n"], [[0], [1], [2], [3], [4]])
     assert units_of(answer) == (0, 0)

@@ -53,7 +53,7 @@ def versions(service: TableStoreService) -> TableStoreService:
 # Putting and getting
 
 
-def test_what_is_put_is_got_with_its_types(table: TableStoreService) -> None:
+def test_put_values_are_read_with_their_types(table: TableStoreService) -> None:
     values = {"b": True, "d": 1.5, "i": -(2**63), "s": "héllo", "x": b"\x00\xff"}
     table.put({"pk": 1}, values)
     wire = table.get({"pk": 1})
@@ -87,7 +87,7 @@ def test_a_row_may_have_no_attributes(table: TableStoreService) -> None:
     assert plain(table.get({"pk": 1})) == {"pk": 1}
 
 
-def test_delete(table: TableStoreService) -> None:
+def test_a_deleted_row_is_absent(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"a": 1})
     table.delete({"pk": 1})
     assert table.get({"pk": 1}) is None
@@ -108,7 +108,7 @@ def test_delete(table: TableStoreService) -> None:
         (EXPECT_NOT_EXIST, True, False),
     ],
 )
-def test_row_existence(
+def test_a_write_can_depend_on_the_existence_of_its_row(
     table: TableStoreService, operation: str, expect: int, exists: bool, holds: bool
 ) -> None:
     if exists:
@@ -160,7 +160,7 @@ def refused_by_condition(write: Callable[[], object]) -> bool:
     return (told.value.status, told.value.code) == (403, "OTSConditionCheckFail")
 
 
-def test_column_condition(table: TableStoreService) -> None:
+def test_a_write_can_depend_on_a_column(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"price": 1})
     table.update({"pk": 1}, {"price": 2}, column_condition=PRICE_IS_1)
     with pytest.raises(Refused) as told:
@@ -215,7 +215,7 @@ def test_cells_apply_in_the_order_of_the_request(versions: TableStoreService) ->
     assert plain(versions.get({"pk": 1})) == {"pk": 1, "a": 2, "b": 3}
 
 
-def test_delete_one_version(versions: TableStoreService) -> None:
+def test_one_version_of_a_cell_can_be_deleted(versions: TableStoreService) -> None:
     now = versions.clock.ms
     versions.put({"pk": 1}, [cell("a", 1, now - 2), cell("a", 2, now - 1), cell("a", 3, now)])
     versions.update({"pk": 1}, [cell("a", None, now - 1, CellOperation.DELETE_ONE)])
@@ -227,7 +227,7 @@ def test_delete_one_version(versions: TableStoreService) -> None:
 # Increments
 
 
-def test_increment(table: TableStoreService) -> None:
+def test_an_update_increments_numbers(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"n": 5, "d": 0.5})
     table.update({"pk": 1}, [increment("n", -7), increment("m", 3), increment("d", 0.25)])
     assert plain(table.get({"pk": 1})) == {"pk": 1, "n": -2, "m": 3, "d": 0.75}
@@ -319,7 +319,7 @@ def test_versions_newest_first_and_no_more_than_are_kept(versions: TableStoreSer
     assert plain(versions.get({"pk": 1})) == {"pk": 1, "a": 4}
 
 
-def test_shrinking_max_versions_hides_old_ones(versions: TableStoreService) -> None:
+def test_shrinking_max_versions_hides_old_versions(versions: TableStoreService) -> None:
     now = versions.clock.ms
     versions.put({"pk": 1}, [cell("a", 1, now - 1), cell("a", 2, now)])
     versions.call("UpdateTable", table_name="t", table_options=messages.TableOptions(max_versions=1))
@@ -404,7 +404,7 @@ def test_stamps_are_not_too_far_from_now(
             assert told.value.message == "Invalid timestamp. Cell:late."
 
 
-def test_what_is_past_its_time_is_not_there(service: TableStoreService) -> None:
+def test_expired_cells_are_not_returned(service: TableStoreService) -> None:
     service.create(table_options=messages.TableOptions(time_to_live=86_400, max_versions=3))
     service.put({"pk": 1}, {"old": 1})
     service.clock.advance(80_000)
@@ -496,7 +496,7 @@ def test_keys_that_do_not_fit(four: TableStoreService, key: dict[str, Any], code
 
 
 @pytest.mark.parametrize(("kind", "unit"), [(messages.STRING, "x"), (messages.BINARY, b"x")])
-def test_length_of_a_key_value(service: TableStoreService, kind: int, unit: Any) -> None:
+def test_a_key_value_has_a_maximum_length(service: TableStoreService, kind: int, unit: Any) -> None:
     service.create("t", ("p", kind))
     longest = {"p": unit * limits.KEY_VALUE_MAX_BYTES}
     service.put(longest, {"a": 1})
@@ -519,7 +519,7 @@ def test_length_of_a_key_value_is_in_bytes(service: TableStoreService) -> None:
 
 
 @pytest.mark.parametrize("unit", ["x", b"x"])
-def test_length_of_an_attribute(table: TableStoreService, unit: Any) -> None:
+def test_an_attribute_has_a_maximum_length(table: TableStoreService, unit: Any) -> None:
     table.put({"pk": 1}, {"a": unit * limits.VALUE_MAX_BYTES})
     with pytest.raises(Refused) as told:
         table.put({"pk": 1}, {"a": unit * (limits.VALUE_MAX_BYTES + 1)})
@@ -544,7 +544,7 @@ def test_number_of_attributes(table: TableStoreService) -> None:
     )
 
 
-def test_size_of_a_row(table: TableStoreService) -> None:
+def test_a_row_has_a_maximum_size(table: TableStoreService) -> None:
     """Names and values of the request: 2 + 8 for the key, 1 for each name."""
     half = limits.VALUE_MAX_BYTES
     table.put({"pk": 1}, {"a": "x" * half, "b": "x" * (half - 12)})
@@ -575,7 +575,7 @@ def test_updates_can_be_forbidden(service: TableStoreService) -> None:
     assert told.value.code == "OTSParameterInvalid"
 
 
-def test_what_is_wrong_with_a_row_is_said_before_its_table_is_looked_for(service: TableStoreService) -> None:
+def test_errors_of_a_row_are_found_before_its_table_is_looked_up(service: TableStoreService) -> None:
     with pytest.raises(Refused) as told:
         service.put({"pk": 1}, {"#b": 1}, table="nowhere")
     assert told.value.code == "OTSParameterInvalid"

@@ -34,7 +34,7 @@ def rows_in(service: TableStoreService, transaction: str = "") -> list[Any]:
     return rows_of(service.range(*bounds, **({"transaction_id": transaction} if transaction else {})))
 
 
-def test_commit(table: TableStoreService) -> None:
+def test_a_commit_applies_the_staged_writes(table: TableStoreService) -> None:
     transaction = start(table)
     table.put({"p": "a", "i": 2}, {"n": 2}, transaction_id=transaction)
     table.update({"p": "a", "i": 1}, {"m": 5}, transaction_id=transaction)
@@ -52,7 +52,7 @@ def test_commit(table: TableStoreService) -> None:
     assert rows_in(table) == [{"p": "a", "i": 1, "n": 1, "m": 5}, {"p": "a", "i": 2, "n": 2}]
 
 
-def test_abort(table: TableStoreService) -> None:
+def test_an_abort_discards_the_staged_writes(table: TableStoreService) -> None:
     transaction = start(table)
     table.delete({"p": "a", "i": 1}, transaction_id=transaction)
     assert rows_in(table, transaction) == []
@@ -76,7 +76,7 @@ def test_batches_in_a_transaction(table: TableStoreService) -> None:
     assert [each["i"] for each in rows_in(table)] == [1, 3]
 
 
-def test_others_are_kept_out(table: TableStoreService) -> None:
+def test_other_writers_are_refused_in_a_locked_partition(table: TableStoreService) -> None:
     start(table)
     for ask in (
         lambda: table.put({"p": "a", "i": 5}),

@@ -52,13 +52,13 @@ def verified(headers: dict[str, str], known: Credentials | None = None, now_ms: 
     return auth.verify(request, "ListTable", known or credentials(), now_ms)
 
 
-def test_v2() -> None:
+def test_requests_and_replies_are_signed_by_v2() -> None:
     caller = verified(V2)
     assert caller == Caller("ak", "inst", "shared", b"sk")
     assert auth.reply_signature(caller, "ListTable", REPLY_HEADERS) == "OTS ak:3vuJKKxZR3LU0Ns1bvIacEonshc="
 
 
-def test_v4() -> None:
+def test_requests_and_replies_are_signed_by_v4() -> None:
     caller = verified(V4)
     assert caller.signing_key == SIGNING_KEY
     assert auth.reply_signature(caller, "ListTable", REPLY_HEADERS) == "OTS ak:NszYAL4TuuWSDe8kBVsx//9it2k="
@@ -89,7 +89,7 @@ def test_headers_that_are_added_are_signed_too() -> None:
 
 
 @pytest.mark.parametrize("name", V2)
-def test_missing_header(name: str) -> None:
+def test_a_missing_header_is_named(name: str) -> None:
     with pytest.raises(ServiceError) as told:
         verified({other: value for other, value in V2.items() if other != name})
     assert (told.value.status, told.value.message) == (400, f"Missing header: '{name}'.")
@@ -98,7 +98,7 @@ def test_missing_header(name: str) -> None:
 @pytest.mark.parametrize(
     "date", ["yesterday", "2024-01-02", "2024-13-02T03:04:05.000Z", "2024-01-02T03:04:05.000"]
 )
-def test_invalid_date(date: str) -> None:
+def test_an_invalid_date_is_named(date: str) -> None:
     with pytest.raises(ServiceError) as told:
         verified({**V2, "x-ots-date": date})
     assert told.value.message == f"Invalid date format: {date}."
@@ -129,7 +129,7 @@ def test_namespaces_by_instance_if_they_are_separate() -> None:
     assert verified(V2, Credentials(separate, [of_all])).namespace == "tablestore/inst"
 
 
-def test_where_tenants_are_kept_apart_a_key_without_an_instance_is_good_for_none() -> None:
+def test_with_separate_tenants_a_key_needs_an_instance() -> None:
     separate = Settings(auth="strict", namespaces="separate")
     with pytest.raises(NotAuthenticated) as told:
         verified(V2, Credentials(separate, [Credential(Scheme.TABLESTORE, "ak", ("sk",))]))
@@ -185,7 +185,7 @@ def test_without_a_known_key_nothing_can_be_signed(service: TableStoreService) -
     )
 
 
-def test_wrong_secret_and_wrong_digest(service: TableStoreService) -> None:
+def test_a_wrong_secret_and_a_wrong_digest_are_refused(service: TableStoreService) -> None:
     service.post("ListTable", b"", secret="wrong")
     assert error_of(service).message == "Signature mismatch."
     service.post("ListTable", b"", x_ots_contentmd5="XUFAKrxLKna5cZ2REBfFkg==")
@@ -195,7 +195,7 @@ def test_wrong_secret_and_wrong_digest(service: TableStoreService) -> None:
     )
 
 
-def test_only_post(service: TableStoreService) -> None:
+def test_only_post_is_supported(service: TableStoreService) -> None:
     reply = service.handle(Request("GET", "/ListTable", signed("ListTable", b"", service.clock.ms), b""))
     assert reply.status == 405
     assert error_of(service).message == "Only POST method for requests is supported."

@@ -18,12 +18,12 @@ def by_definition(data: bytes, crc: int = 0) -> int:
     return crc
 
 
-def test_check_value() -> None:
+def test_the_checksum_has_the_documented_check_value() -> None:
     assert crc8(b"123456789") == 0xF4  # docs/protocols/table-store.md section 3.2
 
 
 @pytest.mark.parametrize("length", [0, 1, 47, 48, 49, 95, 96, 97, 126, 127, 128, 254, 1000, 4095])
-def test_any_length(length: int) -> None:
+def test_checksums_of_any_length_equal_the_definition(length: int) -> None:
     data = bytes((7 * n * n + 3) % 256 for n in range(length))
     assert crc8(data, 0x5A) == by_definition(data, 0x5A)
 

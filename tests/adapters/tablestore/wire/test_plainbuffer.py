@@ -188,7 +188,9 @@ DATA = st.one_of(
     st.dictionaries(st.text(max_size=300), DATA, max_size=5),
     st.booleans(),
 )
-def test_round_trip(key: dict[str, object], cells: dict[str, object], is_delete: bool) -> None:
+def test_encoded_rows_are_decoded_exactly(
+    key: dict[str, object], cells: dict[str, object], is_delete: bool
+) -> None:
     row = WireRow(cells_of(key), cells_of(cells), is_delete)
     assert decode_row(encode_row(row)) == row
 

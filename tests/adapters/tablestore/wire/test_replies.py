@@ -179,7 +179,7 @@ def test_a_date_has_six_fractional_digits() -> None:
     assert replies.date_text(1_704_164_645_007) == "2024-01-02T03:04:05.007000Z"
 
 
-def test_what_the_server_itself_refuses(service: TableStoreService) -> None:
+def test_refusals_of_the_server_have_codes_of_table_store(service: TableStoreService) -> None:
     request = Request("POST", "/GetRow", (("x-ots-date", "x"),), b"")
     reply = service.dialect.refuse(request, facts.LimitExceeded("body", 1, 2))
     assert (reply.status, messages.Error.FromString(reply.body).code) == (413, "OTSRequestBodyTooLarge")

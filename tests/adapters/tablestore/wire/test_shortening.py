@@ -53,7 +53,7 @@ DENSE: dict[str, tuple[type[Message], bytes]] = {
 
 
 @each_row("name", DENSE)
-def test_what_no_request_has_is_not_parsed(name: str) -> None:
+def test_fields_that_no_request_has_are_not_parsed(name: str) -> None:
     kind, data = DENSE[name]
     message = kind()
     with contextlib.suppress(TooManyFields):
@@ -63,7 +63,7 @@ def test_what_no_request_has_is_not_parsed(name: str) -> None:
         parse(kind, data, "the message")
 
 
-def test_a_request_of_all_that_it_may_have_is_as_it_was() -> None:
+def test_the_largest_valid_request_is_not_shortened() -> None:
     columns = [f"column{number}" for number in range(limits.COLUMNS_MAX)]
     get: Any = messages.BatchGetRowRequest()
     write: Any = messages.BatchWriteRowRequest()
@@ -83,6 +83,6 @@ def test_a_request_of_all_that_it_may_have_is_as_it_was() -> None:
 
 @each_row("operation", OPERATIONS)
 @each_row("data", [b"\x0b" * 70_000, b"\xff" * 70_000, b"\x0a\xff\xff\x7f" + bytes(66_000), bytes(70_000)])
-def test_what_is_no_message_is_refused(operation: str, data: bytes) -> None:
+def test_bytes_that_are_no_message_are_refused(operation: str, data: bytes) -> None:
     with pytest.raises(ServiceError):
         parse(OPERATIONS[operation].request, data, "the message")

@@ -235,7 +235,9 @@ def test_the_latest_is_what_there_is(orders: Any) -> None:
         ),
     ],
 )
-def test_what_cannot_be_restored(orders: Any, given: Any, code: str, text: str) -> None:
+def test_an_invalid_restore_is_refused_and_creates_no_table(
+    orders: Any, given: Any, code: str, text: str
+) -> None:
     recovery(orders, **ON)
     request = {"SourceTableName": "orders", "TargetTableName": "again", **given}
     found = orders.error("RestoreTableToPointInTime", request)
@@ -433,7 +435,7 @@ def test_backups_are_listed_in_pages(orders: Any) -> None:
         (f"{ARN}/backup/01700000000000-0000002a", "BackupNotFoundException", None),
     ],
 )
-def test_what_is_no_backup(orders: Any, arn: str, code: str, text: str | None) -> None:
+def test_an_arn_of_no_backup_is_refused(orders: Any, arn: str, code: str, text: str | None) -> None:
     for operation in ("DescribeBackup", "DeleteBackup", "RestoreTableFromBackup"):
         given = {"BackupArn": arn}
         if operation == "RestoreTableFromBackup":
@@ -441,7 +443,7 @@ def test_what_is_no_backup(orders: Any, arn: str, code: str, text: str | None) -
         assert orders.error(operation, given) == (code, text or f"Backup not found: {arn}")
 
 
-def test_a_backup_of_nothing(orders: Any) -> None:
+def test_a_backup_of_a_missing_table_is_refused(orders: Any) -> None:
     assert orders.error("CreateBackup", {"TableName": "nowhere", "BackupName": "one"}) == (
         "TableNotFoundException",
         "Table not found: nowhere",

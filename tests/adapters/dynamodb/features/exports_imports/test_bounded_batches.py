@@ -101,7 +101,7 @@ def packed(data: bytes, compression: Compression) -> bytes:
         ("CSV", b'"\n",'),
     ],
 )
-def test_what_is_inflated_for_a_batch(
+def test_a_batch_inflates_a_bounded_number_of_bytes(
     inflated: list[int], format_: str, piece: bytes, compression: Compression
 ) -> None:
     opened = opened_at(
@@ -118,7 +118,7 @@ def test_what_is_inflated_for_a_batch(
             break
 
 
-def test_what_holds_nothing_is_work_too(inflated: list[int]) -> None:
+def test_empty_members_and_objects_count_as_work(inflated: list[int]) -> None:
     """Empty members behind each other, and objects without a byte."""
     opened = opened_at(
         Objects(gzip.compress(b"") * 50_000, *[b""] * 200),
@@ -134,7 +134,7 @@ def test_what_holds_nothing_is_work_too(inflated: list[int]) -> None:
 
 
 @pytest.mark.parametrize(("window_log", "is_read"), [(23, True), (24, False)])
-def test_memory_for_a_window_of_zstandard(window_log: int, is_read: bool) -> None:
+def test_a_window_of_zstandard_above_8_mib_is_refused(window_log: int, is_read: bool) -> None:
     parameters = zstandard.ZstdCompressionParameters.from_level(3, window_log=window_log)
     packer = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
     data = packer.compress(line("a")) + packer.flush()

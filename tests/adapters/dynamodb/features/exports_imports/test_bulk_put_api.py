@@ -264,7 +264,7 @@ def test_refusals(orders: Exporter) -> None:
 
 
 @pytest.mark.usefixtures("short_claims")
-def test_every_batch_by_another_server(exporter: Exporter) -> None:
+def test_another_server_continues_after_every_batch(exporter: Exporter) -> None:
     """A server is killed after each batch: no put happens twice, so that every condition holds, and a stream has each once."""
     exporter.service.table(StreamSpecification={"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"})
     keys = [f"{number:04}" for number in range(600)]

@@ -34,7 +34,7 @@ def cancel(exporter: Exporter, job: Job) -> None:
     run_one(exporter.service.gateway.engine, CancelJob(job), None)
 
 
-def test_an_import(exporter: Exporter) -> None:
+def test_a_cancelled_import_stops(exporter: Exporter) -> None:
     exporter.place.put("in/1", gzip.compress(line("a")) + NEWLINES)
     arn = begun(exporter, InputCompressionType="GZIP")["ImportArn"]
     for _ in range(3):
@@ -67,7 +67,7 @@ def test_an_import_that_has_not_begun(exporter: Exporter) -> None:
 
 
 @pytest.mark.parametrize("batches", [0, 1, 2, 3])
-def test_an_export(exporter: Exporter, batches: int) -> None:
+def test_a_cancelled_export_stops(exporter: Exporter, batches: int) -> None:
     """Before its first batch, while it waits for its copy, and while it writes."""
     exporter.service.table()
     exporter.keep_history()

@@ -52,7 +52,7 @@ def lines_of(exporter: Exporter, folder: str) -> list[dict[str, Any]]:
     return [json.loads(line) for data in found for line in data.splitlines()]
 
 
-def test_a_full_export(orders: Exporter) -> None:
+def test_a_full_export_writes_items_and_manifests(orders: Exporter) -> None:
     """EXPORT-016, EXPORT-017, EXPORT-022."""
     orders.put("a", "b", "c", **ITEM)
     begun = orders.export(S3Prefix="some/prefix")
@@ -135,7 +135,7 @@ def test_an_empty_table_is_one_empty_file(orders: Exporter) -> None:
     assert gzip.decompress(data) == b""
 
 
-def test_a_moment_before(orders: Exporter) -> None:
+def test_an_export_of_an_earlier_time_has_the_items_of_that_time(orders: Exporter) -> None:
     orders.put("a", "b")
     then = orders.service.clock.ms / 1000
     orders.put("c")
@@ -147,7 +147,7 @@ def test_a_moment_before(orders: Exporter) -> None:
     assert sorted(line["Item"]["pk"]["S"] for line in found) == ["a", "b"]
 
 
-def test_ion(orders: Exporter) -> None:
+def test_an_export_can_be_in_ion(orders: Exporter) -> None:
     orders.put("a", **ITEM)
     shown = orders.exported(ExportFormat="ION")
     folder = shown["ExportManifest"].rpartition("/")[0]
@@ -198,7 +198,7 @@ def test_the_table_may_go_meanwhile(orders: Exporter) -> None:
     assert len(orders.ok("ListExports")["ExportSummaries"]) == 1
 
 
-def test_what_is_copied_for_an_export_goes_with_it(orders: Exporter) -> None:
+def test_the_copy_made_for_an_export_is_removed_after_it(orders: Exporter) -> None:
     orders.put("a", "b")
     orders.exported()
     orders.exported()
@@ -304,7 +304,7 @@ def test_refusals(orders: Exporter, given: dict[str, Any], expected: tuple[str, 
     assert orders.ok("ListExports") == {"ExportSummaries": []}
 
 
-def test_without_recovery(exporter: Exporter) -> None:
+def test_an_export_needs_point_in_time_recovery(exporter: Exporter) -> None:
     """EXPORT-001."""
     exporter.service.table()
     assert exporter.error("ExportTableToPointInTime", TableArn=TABLE_ARN, S3Bucket="some-bucket") == (
@@ -313,7 +313,7 @@ def test_without_recovery(exporter: Exporter) -> None:
     )
 
 
-def test_without_a_place(service: Any) -> None:
+def test_an_export_needs_an_object_store_in_the_settings(service: Any) -> None:
     service.table()
     code, text = service.error("ExportTableToPointInTime", {"TableArn": TABLE_ARN, "S3Bucket": "some-bucket"})
     assert code == "ValidationException"
@@ -324,7 +324,7 @@ def test_without_a_place(service: Any) -> None:
     assert service.call("ListExports") == {"ExportSummaries": []}
 
 
-def test_no_such_bucket(orders: Exporter) -> None:
+def test_an_export_to_a_missing_bucket_fails(orders: Exporter) -> None:
     """EXPORT-010."""
     arn = orders.export(S3Bucket="another-bucket")["ExportArn"]
     orders.work()
@@ -416,7 +416,7 @@ def incremental(exporter: Exporter, from_ms: int, to_ms: int | None = None, **mo
     return {"ExportType": "INCREMENTAL_EXPORT", "IncrementalExportSpecification": spec}
 
 
-def test_an_incremental_export(orders: Exporter) -> None:
+def test_an_incremental_export_has_the_changes_of_its_window(orders: Exporter) -> None:
     clock = orders.service.clock
     orders.put("changed", "deleted", "same", "deleted and put", n={"N": "1"})
     clock.ms += 1
@@ -576,7 +576,7 @@ def test_filters_of_changes(orders: Exporter) -> None:
     assert orders.error("ExportTableToPointInTime", **given)[0] == "ValidationException"
 
 
-def test_a_key_condition_on_a_composite_key(exporter: Exporter) -> None:
+def test_an_export_takes_a_key_condition_on_a_composite_key(exporter: Exporter) -> None:
     """A table of Table Store's with three key columns has two here."""
     engine = exporter.service.gateway.engine
     schema = KeySchema((KeyColumn("a", Kind.TEXT),), (KeyColumn("b", Kind.TEXT), KeyColumn("c", Kind.INT64)))

@@ -137,7 +137,7 @@ def left_over(root: Path) -> list[str]:
     return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
 
 
-def test_what_a_killed_server_was_writing_is_removed(root: Path) -> None:
+def test_partial_files_of_a_killed_server_are_removed(root: Path) -> None:
     """By the next server at its start. What a server still writes stays."""
     killed = 'import os, signal, sys; sys.path.insert(0, "."); from pathlib import Path;'
     killed += "from tablegate.adapters.dynamodb.features.exports_imports.object_stores import Folder;"

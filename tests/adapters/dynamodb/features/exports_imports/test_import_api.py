@@ -70,7 +70,7 @@ def test_an_import_knows_its_bytes(exporter: Exporter) -> None:
     assert (0, len(first) + len(second)) in progress
 
 
-def test_an_import(exporter: Exporter) -> None:
+def test_an_import_creates_a_table_with_the_items(exporter: Exporter) -> None:
     """IMPORT-001, IMPORT-003, IMPORT-006, IMPORT-008."""
     exporter.place.put("in/1.json", line("a", n={"N": "1"}) + b"\n" + line("b"))
     exporter.place.put("in/2.json", line("c") + line("a", n={"N": "2"}))
@@ -173,7 +173,7 @@ def test_compressions(exporter: Exporter, compression: str) -> None:
     assert len(exporter.items("orders")) == 3
 
 
-def test_the_wrong_compression(exporter: Exporter) -> None:
+def test_an_import_with_the_wrong_compression_fails(exporter: Exporter) -> None:
     """IMPORT-015."""
     exporter.place.put("in/1", line("a"))
     shown = imported(exporter, InputCompressionType="GZIP")
@@ -207,7 +207,7 @@ TYPED = {
 }
 
 
-def test_csv(exporter: Exporter) -> None:
+def test_an_import_reads_csv(exporter: Exporter) -> None:
     """IMPORT-015."""
     exporter.place.put("in/1.csv", CSV.replace(b"b,-2.50,,\n", b"b,-2.50,\n"))
     shown = imported(exporter, InputFormat="CSV", TableCreationParameters=parameters(**TYPED))
@@ -307,7 +307,7 @@ def test_no_objects(exporter: Exporter) -> None:
     assert exporter.items("orders") == []
 
 
-def test_no_bucket(exporter: Exporter) -> None:
+def test_an_import_from_a_missing_bucket_fails(exporter: Exporter) -> None:
     """IMPORT-012."""
     shown = imported(exporter, S3BucketSource={"S3Bucket": "another-bucket"})
     assert (shown["ImportStatus"], shown["FailureCode"]) == ("FAILED", "S3NoSuchBucket")
@@ -430,7 +430,7 @@ def test_lists(exporter: Exporter) -> None:
 
 
 @pytest.mark.usefixtures("short_claims")
-def test_every_batch_by_another_server(exporter: Exporter) -> None:
+def test_another_server_continues_after_every_batch(exporter: Exporter) -> None:
     """A server is killed after each batch. Nothing is lost, and nothing is counted twice."""
     keys = [f"{number:04}" for number in range(700)]
     for first in range(0, 700, 100):

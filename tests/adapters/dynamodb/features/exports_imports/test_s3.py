@@ -42,7 +42,7 @@ def test_objects_are_written_read_and_listed(place: S3Place) -> None:
             assert (stream.readline(), opened.table) == (key.encode(), table)
 
 
-def test_what_is_refused(place: S3Place) -> None:
+def test_requests_that_s3_refuses_are_rejections(place: S3Place) -> None:
     store = S3(Settings(**place.settings))
     for attempt in (
         lambda: list(store.listed(BucketReference("nobody"), "")),

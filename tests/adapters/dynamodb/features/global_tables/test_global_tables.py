@@ -14,7 +14,7 @@ OLD = (
 )
 
 
-def test_none_can_be_made(service):
+def test_global_tables_of_the_old_version_cannot_be_created(service):
     service.table()
     assert service.error("CreateGlobalTable", GROUP) == ("ValidationException", OLD)
     text = service.error("CreateGlobalTable", GROUP, **signed(region="eu-north-1"))[1]
@@ -23,13 +23,13 @@ def test_none_can_be_made(service):
 
 
 @pytest.mark.parametrize("operation", ["DescribeGlobalTableSettings", "UpdateGlobalTableSettings"])
-def test_none_has_settings(service, operation):
+def test_global_tables_of_the_old_version_have_no_settings(service, operation):
     assert service.error(operation, NAME) == (
         "GlobalTableNotFoundException", "Global table with name: 'orders' does not exist.",
     )  # fmt: skip
 
 
-def test_none_is_there(service):
+def test_global_tables_of_the_old_version_are_not_found(service):
     service.table()
     assert service.error("DescribeGlobalTable", NAME) == (
         "GlobalTableNotFoundException", "Global table not found: Global table with name: 'orders' does not exist.",
@@ -38,7 +38,7 @@ def test_none_is_there(service):
     assert service.error("ListGlobalTables", {"Limit": 0})[0] == "ValidationException"
 
 
-def test_none_is_updated(service):
+def test_global_tables_of_the_old_version_cannot_be_updated(service):
     def updated(*updates):
         return service.error("UpdateGlobalTable", {**NAME, "ReplicaUpdates": list(updates)})
 

@@ -45,7 +45,7 @@ def test_only_global_tables_scale_replicas(service):
     )
 
 
-def test_what_is_set_is_read_back_everywhere(regions):  # noqa: F811
+def test_settings_are_read_back_in_every_region(regions):  # noqa: F811
     regions.update(EAST, ("Create", WEST))
     assert list(shown(regions)) == [EAST, WEST]
     assert shown(regions)[EAST]["ReplicaProvisionedWriteCapacityAutoScalingSettings"] == OFF
@@ -72,7 +72,7 @@ def test_what_is_set_is_read_back_everywhere(regions):  # noqa: F811
     assert shown(regions)[WEST]["ReplicaProvisionedWriteCapacityAutoScalingSettings"] == OFF
 
 
-def test_what_is_refused(regions):  # noqa: F811
+def test_invalid_auto_scaling_settings_are_refused(regions):  # noqa: F811
     regions.update(EAST, ("Create", WEST))
 
     def refused(given):

@@ -194,7 +194,7 @@ def test_the_time_to_live_is_of_the_whole_group(regions):
         ),
     ],
 )
-def test_what_is_refused(regions, actions, more, text):
+def test_invalid_changes_of_replicas_are_refused(regions, actions, more, text):
     assert text in regions.refused(EAST, *actions, **more)
 
 
@@ -205,7 +205,7 @@ def test_two_actions_in_one_entry(regions):
     assert "no actions specified" in regions.refused(EAST, ReplicaUpdates=[{}])
 
 
-def test_the_same_create_twice_counts_once(regions):
+def test_a_repeated_create_counts_once(regions):
     regions.update(EAST, ("Create", WEST), ("Create", WEST))
     assert len(regions.described(EAST)["Replicas"]) == 1
 
@@ -223,7 +223,7 @@ def test_a_table_that_is_there_cannot_become_a_replica(regions):
     )
 
 
-def test_where_all_regions_are_one_there_are_no_replicas(service):
+def test_a_server_with_shared_namespaces_has_no_replicas(service):
     service.table()
     code, text = service.error("UpdateTable", changes(("Create", WEST)))
     assert code == "ValidationException"
@@ -477,7 +477,7 @@ def test_a_witness_stands_in_for_a_replica(regions):
     assert "GlobalTableWitnesses" not in regions.described(EAST)
 
 
-def test_what_is_refused_of_strong_groups(regions):
+def test_invalid_changes_of_strong_groups_are_refused(regions):
     only = "Unsupported replica count for global tables with MultiRegionConsistency set to STRONG."
     assert regions.refused(EAST, ("Create", WEST), **STRONG) == only
     text = regions.refused(EAST, ("Create", WEST), ("Create", "us-west-1"), **STRONG)

@@ -53,7 +53,7 @@ def test_insights_of_indexes_can_be_requested(service):
     assert service.error("DescribeContributorInsights", given)[0] == "ResourceNotFoundException"
 
 
-def test_they_are_switched_on_and_off(service):
+def test_contributor_insights_are_switched_on_and_off(service):
     service.table()
     mode = "ACCESSED_AND_THROTTLED_KEYS"
     assert service.call("UpdateContributorInsights", ON) == {
@@ -104,7 +104,7 @@ def test_another_mode_keeps_the_names_of_the_rules(service):
     assert shown["ContributorInsightsRuleList"] == [f"DynamoDBContributorInsights-PKT-orders-by-g-{at}"]
 
 
-def test_only_global_indexes_have_them(service):
+def test_only_global_indexes_have_contributor_insights(service):
     service.table(**with_index())
     code, text = service.error("UpdateContributorInsights", {**ON, "IndexName": "nobody"})
     assert (code, text) == (
@@ -172,7 +172,7 @@ def test_an_index_counts_its_own_keys(service):
     assert counted("indexed") == {("by-g", "PKC", "green", ""): 1}
 
 
-def test_what_is_dropped_has_none_any_more(service):
+def test_a_dropped_index_has_no_contributor_insights(service):
     service.table(**with_index())
     service.call("UpdateContributorInsights", {**ON, "IndexName": "by-g"})
     service.update(GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": "by-g"}}])

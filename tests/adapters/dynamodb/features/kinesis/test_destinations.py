@@ -110,7 +110,7 @@ def test_a_destination_is_enabled_and_disabled(streaming):
         (ARN.replace("us-east-1", "eu-west-1"), "a stream which is not in the current region"),
     ],
 )
-def test_what_cannot_be_a_destination_fails_later(streaming, arn, words):
+def test_an_invalid_destination_is_accepted_and_fails_later(streaming, arn, words):
     streaming.table()
     answer = streaming.call("EnableKinesisStreamingDestination", {**ON, "StreamArn": arn})
     assert answer["DestinationStatus"] == "ENABLING"
@@ -157,7 +157,7 @@ def test_changes_wait_for_a_kinesis_that_does_not_answer(streaming, kinesis, err
     assert len(kinesis.taken) == 1
 
 
-def test_a_server_without_kinesis_reports_it(service):
+def test_a_server_without_kinesis_reports_a_failed_destination(service):
     service.table()
     service.call("EnableKinesisStreamingDestination", ON)
     [entry] = listed(service)
@@ -260,7 +260,7 @@ def test_expired_items_are_attributed_to_the_service(streaming, kinesis):
     assert identity == [None, {"principalId": "dynamodb.amazonaws.com", "type": "Service"}]
 
 
-def test_what_is_refused_comes_before_what_follows_of_its_item(streaming, kinesis):
+def test_a_refused_record_is_delivered_before_later_ones_of_its_item(streaming, kinesis):
     streaming.table()
     streaming.call("EnableKinesisStreamingDestination", ON)
     for n in range(3):

@@ -61,7 +61,7 @@ def outcome(text: str) -> str:
     return ""
 
 
-def test_select() -> None:
+def test_a_select_is_parsed_to_its_parts() -> None:
     statement = read("select a, b.c[1] From \"my-table\".\"by-x\" wHeRe x = 'it''s' order by x desc, y")
     assert statement == Select(
         ("my-table", "by-x"),
@@ -71,7 +71,7 @@ def test_select() -> None:
     )
 
 
-def test_the_other_statements() -> None:
+def test_statements_other_than_select_are_parsed() -> None:
     assert isinstance(read("INSERT INTO t VALUE {'a': ?, 'b': <<1, 2>>}"), Insert)
     assert isinstance(
         read("UPDATE t SET a = 1 SET b = b - 1, c = list_append(c, [1]) REMOVE d WHERE e = 1"), Update
@@ -81,7 +81,7 @@ def test_the_other_statements() -> None:
     assert read("FROM t WHERE a = 1 SET b = 2") == read("UPDATE t SET b = 2 WHERE a = 1")
 
 
-def test_returning() -> None:
+def test_every_form_of_returning_is_parsed() -> None:
     for text, mode in [
         ("ALL OLD", "ALL_OLD"),
         ("all new", "ALL_NEW"),
@@ -180,7 +180,7 @@ def test_parameters_are_distinguished_by_position() -> None:
         ("SELECT * FROM t WHERE k = 'a", BAD),
     ],
 )
-def test_what_cannot_be_read(text: str, message: str) -> None:
+def test_unreadable_statements_get_the_texts_of_the_service(text: str, message: str) -> None:
     assert refusal(text) == message
 
 
@@ -282,7 +282,7 @@ def test_what_cannot_be_read(text: str, message: str) -> None:
         ("SELECT * FROM t WHERE k", "WHERE clause must contain an expression that resolves to a boolean"),
     ],
 )
-def test_what_is_read_and_refused(text: str, message: str) -> None:
+def test_readable_statements_with_errors_get_the_texts_of_the_service(text: str, message: str) -> None:
     assert refusal(text) == message
 
 

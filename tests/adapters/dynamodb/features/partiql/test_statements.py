@@ -148,11 +148,13 @@ def item(service: DynamoDBService, pk: str, sk: str) -> Any:
         ("pk > 1", ""),
     ],
 )
-def test_where(songs: DynamoDBService, condition: str, expected: str) -> None:
+def test_a_select_returns_the_items_of_its_where(
+    songs: DynamoDBService, condition: str, expected: str
+) -> None:
     assert where(songs, condition) == expected.split()
 
 
-def test_what_is_not_keyed_is_a_scan(songs: DynamoDBService) -> None:
+def test_a_select_without_the_partition_key_is_a_scan(songs: DynamoDBService) -> None:
     assert sorted(keys(songs, "SELECT * FROM songs")) == ["x/1", "x/2", "x/3", "y/1"]
     assert sorted(where(songs, "n > 2")) == ["x/3", "y/1"]
     assert sorted(where(songs, "pk = 'x' OR n = 4")) == ["x/1", "x/2", "x/3", "y/1"]
@@ -172,14 +174,14 @@ def test_parameters_stand_for_values(songs: DynamoDBService) -> None:
     )
 
 
-def test_what_is_selected_is_named_by_the_last_name_of_its_path(songs: DynamoDBService) -> None:
+def test_selected_attributes_are_named_by_the_last_name_of_their_path(songs: DynamoDBService) -> None:
     text = "SELECT pk, m.k, m.k[0], nothing FROM songs WHERE pk = 'x' AND sk = '3'"
     found = run(songs, text)["Items"]
     assert found == [{"pk": {"S": "x"}, "k": {"L": [{"S": "deep"}]}, "k[0]": {"S": "deep"}}]
     assert run(songs, "SELECT nothing FROM songs WHERE pk = 'y'")["Items"] == [{}]
 
 
-def test_order(songs: DynamoDBService) -> None:
+def test_order_by_sorts_items_by_key(songs: DynamoDBService) -> None:
     select = "SELECT * FROM songs WHERE "
     assert keys(songs, select + "pk = 'x' ORDER BY sk DESC") == ["x/3", "x/2", "x/1"]
     assert keys(songs, select + "pk IN ['y', 'x'] ORDER BY pk, sk DESC") == ["x/3", "x/2", "x/1", "y/1"]
@@ -211,7 +213,9 @@ def test_order(songs: DynamoDBService) -> None:
         ("pk = 'x' AND NOT (sk = '1')", "x/2 x/3"),
     ],
 )
-def test_what_a_sort_key_is_not_may_overlap(songs: DynamoDBService, condition: str, expected: str) -> None:
+def test_overlapping_conditions_on_a_sort_key_return_each_item_once(
+    songs: DynamoDBService, condition: str, expected: str
+) -> None:
     """Every item once, in either order of the branches, in pages too. nubo-db's dynamodb-conformance, partiql, OR branches with
     a negated sort-key condition (eu-west-2 and us-east-1, October 2026)."""
     equality = "pk = 'x' AND sk = '2'"
@@ -269,7 +273,9 @@ def test_what_a_sort_key_is_not_may_overlap(songs: DynamoDBService, condition: s
         ),
     ],
 )
-def test_where_that_is_refused(songs: DynamoDBService, condition: str, message: str) -> None:
+def test_invalid_conditions_of_where_are_refused(
+    songs: DynamoDBService, condition: str, message: str
+) -> None:
     assert refused(songs, f"SELECT * FROM songs WHERE {condition}") == message
 
 
@@ -376,7 +382,7 @@ def test_a_forged_token_leads_nowhere_else(songs: DynamoDBService, order: str) -
         assert refused(songs, text, NextToken=token) == "Invalid NextToken"
 
 
-def test_capacity(songs: DynamoDBService) -> None:
+def test_a_select_reports_its_capacity(songs: DynamoDBService) -> None:
     answer = run(songs, "SELECT * FROM songs WHERE pk = 'x'", ReturnConsumedCapacity="TOTAL")
     assert answer["ConsumedCapacity"] == {"TableName": "songs", "CapacityUnits": 0.5}
     text = "SELECT pk FROM songs.some WHERE g = 'y'"
@@ -431,7 +437,7 @@ def test_an_index_that_is_refused(songs: DynamoDBService) -> None:
 # INSERT, UPDATE, DELETE
 
 
-def test_insert(songs: DynamoDBService) -> None:
+def test_an_insert_puts_a_new_item(songs: DynamoDBService) -> None:
     text = "INSERT INTO songs VALUE {'pk': 'x', 'sk': ?, 'list': [1, null], 'set': <<'b', 'a'>>}"
     assert run(songs, text, {"S": "9"}) == {"Items": []}
     assert item(songs, "x", "9") == {
@@ -444,7 +450,7 @@ def test_insert(songs: DynamoDBService) -> None:
     assert refused(songs, "INSERT INTO songs VALUE {'pk': 'x'}") == INVALID + "Missing the key sk in the item"
 
 
-def test_update(songs: DynamoDBService) -> None:
+def test_an_update_changes_an_item_and_returns_attributes(songs: DynamoDBService) -> None:
     text = (
         "UPDATE songs SET n = n + 10, a.b = ? SET list = list_append(list, [3]), tags = set_add(tags, <<'new'>>) "
         "REMOVE m WHERE pk = 'u' AND sk = '1' AND n = 1 RETURNING ALL NEW *"
@@ -491,7 +497,7 @@ def test_a_parameter_of_a_set_function_must_be_a_set(
     run(songs, text, {"SS": ["a"]})
 
 
-def test_what_an_update_returns(songs: DynamoDBService) -> None:
+def test_an_update_returns_the_requested_attributes(songs: DynamoDBService) -> None:
     update = "UPDATE songs SET n = n - 1 WHERE (pk = 'x' AND sk = '2') RETURNING "
     assert run(songs, update + "MODIFIED OLD *")["Items"] == [{"n": {"N": "2"}}]
     assert run(songs, update + "MODIFIED NEW *")["Items"] == [{"n": {"N": "0"}}]
@@ -510,7 +516,7 @@ def test_an_update_requires_an_existing_item(songs: DynamoDBService) -> None:
     assert answer["Item"]["n"] == {"N": "1"}
 
 
-def test_delete(songs: DynamoDBService) -> None:
+def test_a_delete_removes_an_item_under_its_condition(songs: DynamoDBService) -> None:
     text = "DELETE FROM songs WHERE pk = 'x' AND sk = '1'"
     code, _ = songs.error("ExecuteStatement", {"Statement": text + " AND n = 2"})
     assert code == "ConditionalCheckFailedException"
@@ -746,7 +752,7 @@ def test_a_batch_of_writes(songs: DynamoDBService) -> None:
     assert item(songs, "y", "1") is None
 
 
-def test_the_size_of_a_batch(service: DynamoDBService) -> None:
+def test_a_batch_has_1_to_25_statements(service: DynamoDBService) -> None:
     for statements in ([], [{"Statement": "SELECT * FROM t"}] * 26):
         assert service.error("BatchExecuteStatement", {"Statements": statements})[0] == "ValidationException"
 
@@ -839,7 +845,9 @@ def test_a_transaction_of_reads(songs: DynamoDBService) -> None:
         ),
     ],
 )
-def test_what_refuses_a_transaction(songs: DynamoDBService, text: str, message: str) -> None:
+def test_an_invalid_statement_refuses_its_transaction(
+    songs: DynamoDBService, text: str, message: str
+) -> None:
     answer = transact(songs, text)
     assert answer["__type"].endswith("#ValidationException")
     assert answer["message"] == f"Validation failed in TransactStatements[0]: {message}"

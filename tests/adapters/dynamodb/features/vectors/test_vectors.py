@@ -464,7 +464,7 @@ NO_LIST = (
     ],
     ids=lambda value: "" if isinstance(value, dict) else value[-50:],
 )  # fmt: skip
-def test_what_a_vector_index_does_not_take_is_refused(service, attributes, text) -> None:
+def test_attributes_that_a_vector_index_cannot_take_are_refused(service, attributes, text) -> None:
     """Covers every kind of write. In a transaction, the refusal is the reason of its cancellation."""
     made(service, TENANTS, AttributeDefinitions=TENANT_DEFINITIONS)
     item = {"pk": {"S": "a"}, **attributes}
@@ -482,7 +482,7 @@ def test_what_a_vector_index_does_not_take_is_refused(service, attributes, text)
     assert service.call("Scan", {"TableName": "docs"})["Count"] == 0
 
 
-def test_what_a_vector_index_takes_just_so(service) -> None:
+def test_attributes_at_the_limits_of_a_vector_index_are_accepted(service) -> None:
     made(service, TENANTS, AttributeDefinitions=TENANT_DEFINITIONS)
     put(
         service,
@@ -803,7 +803,7 @@ def consumed(service, operation: str, given: dict[str, Any], mode: str = "INDEXE
         (3, "ALL", 0, 1024),
     ],
 )
-def test_what_a_write_costs_an_index(service, dimensions, projection, blob, expected) -> None:
+def test_a_write_costs_an_index_the_measured_units(service, dimensions, projection, blob, expected) -> None:
     """Figures: paritysuite, to the byte (pk "b1", tenant "t1", a blob of 2,000 bytes under ALL)."""
     definition = index(
         Dimensions=dimensions, SearchSchema=schema("tenant"), Projection={"ProjectionType": projection}
@@ -827,7 +827,7 @@ def test_what_a_write_costs_an_index(service, dimensions, projection, blob, expe
     assert told["Table"] == {"CapacityUnits": -(-size // 1024)}
 
 
-def test_what_a_search_costs(service) -> None:
+def test_a_search_costs_the_bytes_of_vectors_and_items(service) -> None:
     made(service, index())
     put(service, "a", emb=vector(1, 0, 0), blob={"S": "x" * 5000})
     given = searching(1, 0, 0)
@@ -841,7 +841,7 @@ def test_what_a_search_costs(service) -> None:
 # Restores
 
 
-def test_a_backup_has_the_index_and_so_has_what_is_restored_from_it(service) -> None:
+def test_backups_and_restored_tables_have_the_vector_index(service) -> None:
     made(service, TENANTS, index("other"), AttributeDefinitions=TENANT_DEFINITIONS)
     put(service, "a", emb=vector(1, 0, 0), tenant={"S": "t"})
     service.clock.ms += 60_000

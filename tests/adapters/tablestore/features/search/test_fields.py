@@ -222,7 +222,7 @@ def test_routing_fields_are_columns_of_the_primary_key(service: TableStoreServic
         service.call("CreateSearchIndex", **members, schema=schema(("k", KEYWORD), index_setting=setting))
 
 
-def test_the_order_of_an_index(table: Searches) -> None:
+def test_an_index_sorts_results_by_its_own_order(table: Searches) -> None:
     table.create(("l", LONG), ("t", TEXT), ("g", GEO_POINT), index_sort=by_field("l", descending=True))
     for key in range(3):
         table.service.put({"pk": key}, {"l": key})

@@ -79,7 +79,7 @@ def test_nested_objects_match_one_by_one(table: Searches) -> None:
     assert table.find(term("user.name", "ann")) == []
 
 
-def test_objects_can_have_nested_ones(table: Searches) -> None:
+def test_objects_can_have_nested_objects(table: Searches) -> None:
     table.create(
         json_field(
             "o", OBJECT, json_field("n", NESTED, field("a", KEYWORD), field("b", LONG)), field("t", TEXT)

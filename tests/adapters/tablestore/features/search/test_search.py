@@ -101,7 +101,9 @@ def test_a_name_is_used_once(table: Searches) -> None:
         ("Search", {}),
     ],
 )
-def test_no_table(service: TableStoreService, operation: str, members: dict[str, Any]) -> None:
+def test_operations_on_a_missing_table_are_refused(
+    service: TableStoreService, operation: str, members: dict[str, Any]
+) -> None:
     """Source: TestExceptionOfService and TableOperationFunctiontest of the Java SDK."""
     with pytest.raises(Refused, match=r"OTSParameterInvalid.*table \[none\] does not exist"):
         service.call(operation, table_name="none", index_name="i", **members)

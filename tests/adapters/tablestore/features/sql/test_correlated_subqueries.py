@@ -113,7 +113,9 @@ def test_the_rows_of_a_subquery_are_read_once(
         sql(service, query)
 
 
-def test_the_time_of_every_pair(service: TableStoreService, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_pair_of_rows_counts_against_the_time_limit(
+    service: TableStoreService, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each look at the clock takes a second here, and there are 100 pairs."""
     monkeypatch.setattr(work, "monotonic", itertools.count().__next__)
     monkeypatch.setattr(limits, "SQL_SECONDS", 60.0)

@@ -37,7 +37,7 @@ def test_the_steps_of_a_pattern_and_a_text(
         is_match(pattern, "a" * 11)
 
 
-def test_a_simple_pattern_and_the_longest_text() -> None:
+def test_a_simple_pattern_searches_the_longest_text() -> None:
     text = "a" * limits.VALUE_MAX_BYTES
     assert is_match(like("%a_a%b%"), text) is False
     assert is_match(like("a%a"), text) is True
@@ -46,7 +46,7 @@ def test_a_simple_pattern_and_the_longest_text() -> None:
 
 
 @pytest.mark.parametrize("pattern_of", [like, search_pattern])
-def test_the_length_of_a_pattern(pattern_of: Callable[[str], Any]) -> None:
+def test_a_pattern_has_a_maximum_length(pattern_of: Callable[[str], Any]) -> None:
     assert not is_match(pattern_of("a" * limits.SQL_PATTERN_MAX), "a")
     with pytest.raises(ServiceError, match="The length of a pattern"):
         pattern_of("a" * (limits.SQL_PATTERN_MAX + 1))

@@ -77,7 +77,7 @@ def test_functions(documents: TableStoreService, expression: str, expected: Any)
     assert found == expected
 
 
-def test_a_condition_and_the_name_of_a_column(documents: TableStoreService) -> None:
+def test_json_functions_work_in_conditions_and_name_columns(documents: TableStoreService) -> None:
     answer = sql(documents, "select doc->>'$.a', pk from docs where pk < 2 and doc->>'$[1].b' = 10")
     assert (answer.names, answer.rows) == (["doc->>'$.a'", "pk"], [(None, 1)])
 
@@ -105,7 +105,7 @@ def test_a_text_that_is_no_document(documents: TableStoreService) -> None:
 # Limits, on both sides
 
 
-def test_the_depth_of_a_document() -> None:
+def test_a_document_has_a_maximum_depth() -> None:
     most = limits.SQL_JSON_DEPTH_MAX
     assert json_documents.extract("[" * most + "]" * most, "$[0]") == "[" * (most - 1) + "]" * (most - 1)
     for depth in (most + 1, 100_000 - 1):

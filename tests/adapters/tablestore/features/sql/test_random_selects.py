@@ -206,5 +206,7 @@ def test_random_selects(table: tuple[TableStoreService, list[Row]]) -> None:
 @minutes_long
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(2, 12))
-def test_many_random_selects(table: tuple[TableStoreService, list[Row]], seed: int) -> None:
+def test_many_random_selects_equal_the_plain_evaluation(
+    table: tuple[TableStoreService, list[Row]], seed: int
+) -> None:
     check(table, seed, 500)

@@ -294,5 +294,5 @@ def test_random_selects(databases: Databases) -> None:
 @minutes_long
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(2, 12))
-def test_many_random_selects(databases: Databases, seed: int) -> None:
+def test_many_random_selects_equal_those_of_sqlite(databases: Databases, seed: int) -> None:
     check(databases, seed, 500)

@@ -401,7 +401,7 @@ def test_statements_that_are_refused(people: TableStoreService, query: str) -> N
     assert "\x1b" not in refusal(people, query)
 
 
-def test_an_absent_table(people: TableStoreService) -> None:
+def test_a_statement_on_an_absent_table_is_refused(people: TableStoreService) -> None:
     for query in ("select * from nowhere", "desc nowhere", "drop mapping table nowhere", "show index from nowhere",
                   "create table nowhere (pk bigint, primary key(pk))"):  # fmt: skip
         assert "does not exist" in refusal(people, query)
@@ -416,7 +416,7 @@ def test_only_flatbuffers_are_offered(people: TableStoreService) -> None:
 # Limits, on both sides
 
 
-def test_the_length_and_the_depth_of_a_statement(people: TableStoreService) -> None:
+def test_a_statement_has_a_maximum_length_and_depth(people: TableStoreService) -> None:
     fitting = "select 1".ljust(limits.SQL_CHARACTERS_MAX)
     assert sql(people, fitting).rows == [(1,)]
     assert "longer" in refusal(people, fitting + " ")
@@ -479,7 +479,7 @@ def test_the_arguments_of_a_function(people: TableStoreService, monkeypatch: pyt
         "select 1 where " + " or ".join(["'a' like 'a'", *["'a' like 'b'"] * 32][::-1]),
     ],
 )
-def test_the_time_of_every_row(
+def test_every_row_counts_against_the_time_limit(
     people: TableStoreService, monkeypatch: pytest.MonkeyPatch, statement: str
 ) -> None:
     """A single row may take long. Each look at the clock takes a second here."""

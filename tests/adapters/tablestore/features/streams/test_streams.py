@@ -99,7 +99,7 @@ def test_tables_without_a_stream(service: TableStoreService) -> None:
     assert not details.HasField("stream_id")
 
 
-def test_disable_and_enable(table: TableStoreService) -> None:
+def test_a_stream_can_be_disabled_and_enabled_again(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"a": 1})
     first = stream_id(table)
     answer = table.call("UpdateTable", table_name="t", stream_spec=spec(False))
@@ -266,7 +266,7 @@ def test_records_in_pages(table: TableStoreService) -> None:
     assert numbers == [datum(number) for number in range(5)]
 
 
-def test_an_iterator_by_time(table: TableStoreService) -> None:
+def test_an_iterator_can_start_at_a_time(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"a": 1})
     table.clock.advance(10)
     middle_us = table.clock.ms * 1000

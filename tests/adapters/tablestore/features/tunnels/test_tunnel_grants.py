@@ -51,7 +51,9 @@ def reads(server: Strict, tunnel: str) -> bool:
         ([ram("GetRange", "GetStreamRecord")], set()),
     ],
 )
-def test_who_reads_a_tunnel(server: Strict, grants: list[Any], expected: set[str]) -> None:
+def test_a_tunnel_is_read_with_grants_for_its_rows_and_changes(
+    server: Strict, grants: list[Any], expected: set[str]
+) -> None:
     kinds = {"rows": tunnel_pb2.BaseData, "changes": tunnel_pb2.Stream, "both": tunnel_pb2.BaseAndStream}
     server.grant(LIMITED, *grants)
     found = set()
@@ -63,7 +65,7 @@ def test_who_reads_a_tunnel(server: Strict, grants: list[Any], expected: set[str
     assert found == expected
 
 
-def test_who_creates_a_tunnel(server: Strict) -> None:
+def test_a_tunnel_is_created_with_its_own_permission(server: Strict) -> None:
     for grant, is_allowed in (
         (ram("CreateTunnel"), True),
         (ram("ConsumeTunnel"), False),

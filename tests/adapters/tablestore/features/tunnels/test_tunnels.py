@@ -70,7 +70,7 @@ def refusal(service: TableStoreService, operation: str, **members: Any) -> Refus
 # Tunnels
 
 
-def test_create_list_describe_delete(service: TableStoreService, clock: Clock) -> None:
+def test_a_tunnel_is_created_listed_described_and_deleted(service: TableStoreService, clock: Clock) -> None:
     tunnel = create_tunnel(service, BOTH)
     [listed] = service.call("tunnel/list", table_name="t").tunnels
     assert (listed.tunnel_id, listed.tunnel_name, listed.tunnel_type) == (tunnel, "u", "BaseAndStream")

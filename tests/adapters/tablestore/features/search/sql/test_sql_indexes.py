@@ -116,7 +116,7 @@ def ids(service: TableStoreService, condition: str, table: str = "found") -> lis
         ("select id from by_n where id = 1", "by_n"),
     ],
 )
-def test_which_index_is_read(goods: TableStoreService, query: str, expected: str) -> None:
+def test_a_query_reads_the_expected_index(goods: TableStoreService, query: str, expected: str) -> None:
     assert accesses(goods, query)[-1] == expected
 
 
@@ -227,7 +227,7 @@ def test_conditions_that_are_refused(goods: TableStoreService, condition: str) -
 
 
 @pytest.mark.parametrize("number", [12, 13, 500])
-def test_many_conditions(goods: TableStoreService, number: int) -> None:
+def test_many_conditions_are_planned_quickly(goods: TableStoreService, number: int) -> None:
     """PostgreSQL would plan 500 conditions for more than 30 seconds. So it gets 12 of them."""
     numbers = list(range(number))
     query = "explain select id from found where " + " and ".join(f"id<{each + 9}" for each in numbers)
@@ -396,7 +396,7 @@ def test_an_index_with_a_time_to_live_is_not_selected(goods: TableStoreService) 
 # Mappings of indexes
 
 
-def test_a_mapping_of_a_search_index(goods: TableStoreService) -> None:
+def test_a_mapping_of_a_search_index_has_its_own_name(goods: TableStoreService) -> None:
     assert {("found",), ("goods",)} <= set(sql(goods, "show tables").rows)
     assert [row[:2] for row in sql(goods, "desc found").rows][:3] == [
         ("shop", "varchar(9)"), ("id", "bigint(20)"), ("kind", "mediumtext"),
@@ -526,7 +526,7 @@ def test_alter_table_changes_the_mapping(goods: TableStoreService) -> None:
         ("select 1", []),
     ],
 )  # fmt: skip
-def test_explain(goods: TableStoreService, query: str, steps: list[Any]) -> None:
+def test_explain_shows_the_steps_of_a_query(goods: TableStoreService, query: str, steps: list[Any]) -> None:
     answer = sql(goods, f"EXPLAIN {query};")
     assert answer.names == ["Table", "Access", "Index", "Condition", "Rows_max"]
     assert answer.rows == steps

@@ -98,7 +98,7 @@ def test_a_star_has_no_score(places: TableStoreService) -> None:
     assert answer.rows == [(nearest(1)[0], f"kind{nearest(1)[0] % 3}", json.dumps(VECTORS[nearest(1)[0]]))]
 
 
-def test_a_vector_query_in_a_subquery(places: TableStoreService) -> None:
+def test_a_subquery_can_have_a_vector_query(places: TableStoreService) -> None:
     query = f"select pk from places where pk in (select pk from found where {call('3')}) order by pk"
     assert [key for (key,) in sql(places, query).rows] == sorted(nearest(3))
     joined = (
@@ -107,7 +107,7 @@ def test_a_vector_query_in_a_subquery(places: TableStoreService) -> None:
     assert [key for (key,) in sql(places, f"{joined} order by x.s desc").rows] == nearest(3)
 
 
-def test_explain(places: TableStoreService) -> None:
+def test_explain_shows_a_vector_query(places: TableStoreService) -> None:
     for rest, rows in (("", 5), (" and pk > 1", 5), (" limit 2", 2), (" limit 9", 9)):
         steps = sql(places, f"explain select pk from found where {call()}{rest}").rows
         assert steps == [("places", "search index", "i", "vectors", rows)]
