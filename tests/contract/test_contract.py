@@ -34,7 +34,7 @@ KEY = ("partition", "row")
 OTHER = ("partition", "sow")
 
 
-def test_what_is_inserted_is_there_once(table: TableClient) -> None:
+def test_a_row_can_be_inserted_once(table: TableClient) -> None:
     assert table.get(KEY) is None
     table.insert(KEY, {"a": "first"})
     with pytest.raises(Refused):
@@ -113,7 +113,7 @@ def test_a_partition_is_read_in_order_and_each_row_once(table: TableClient, page
     assert table.partition("p", page) == [("p", sort) for sort in expected]
 
 
-def test_of_many_inserts_of_one_key_one_succeeds(table: TableClient) -> None:
+def test_one_of_many_inserts_of_a_key_succeeds(table: TableClient) -> None:
     won: list[str] = []
 
     def insert(writer: str) -> None:

@@ -229,7 +229,7 @@ def test_operations_of_the_dialects(matrix: Matrix, has: Handles, entry: str) ->
 @minutes_long
 @pytest.mark.soak
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_more_callers_and_absent_tables(matrix: Matrix, has: Handles, entry: str) -> None:
+def test_more_callers_and_absent_tables_are_refused_alike(matrix: Matrix, has: Handles, entry: str) -> None:
     """Forbidden and absent are answered alike, and leave the same lines."""
     cells = Cells(matrix, entry)
     for row in rows():

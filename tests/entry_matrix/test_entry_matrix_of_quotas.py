@@ -57,7 +57,9 @@ def is_refused(limit: str, row: Row) -> bool:
 @pytest.mark.soak
 @pytest.mark.parametrize("entry", ENTRIES)
 @pytest.mark.parametrize("limit", USED_UP)
-def test_what_each_limit_refuses(sqlite_template: Path, tmp_path: Path, limit: str, entry: str) -> None:
+def test_each_limit_refuses_its_purposes(
+    sqlite_template: Path, tmp_path: Path, limit: str, entry: str
+) -> None:
     shutil.copy(sqlite_template, tmp_path / "test.sqlite")
     matrix = Matrix(f"sqlite:///{tmp_path}/test.sqlite", tmp_path)
     quotas, wrong = matrix.gateway.quotas, {}

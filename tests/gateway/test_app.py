@@ -28,7 +28,7 @@ MAX_BODY_BYTES = load({}, {}).max_body_bytes
         ({"CONTENT_LENGTH": str(MAX_BODY_BYTES + 1)}, MAX_BODY_BYTES),
     ],
 )
-def test_what_a_request_counts_in_the_budget(
+def test_a_request_counts_its_declared_length_in_the_budget(
     monkeypatch: pytest.MonkeyPatch,
     sqlite_template: Path,
     tmp_path: Path,

@@ -99,13 +99,13 @@ FAST_PATHS: tuple[FastPath, ...] = (
     FastPath(
         "tablegate.gateway.engine.rows.loading:fast_load",
         "tablegate.gateway.engine.rows.writing:WriteBatch.run",
-        "tests/gateway/engine/rows/test_loading.py::test_both_ways_leave_the_same_rows",
+        "tests/gateway/engine/rows/test_loading.py::test_a_load_and_puts_leave_the_same_rows",
         1.96,
     ),
     FastPath(
         "tablegate.gateway.engine.tables.expiring:fast_remove",
         "tablegate.gateway.engine.tables.expiring:deletes_of",
-        "tests/gateway/engine/tables/test_expiring.py::test_both_ways_of_removal_leave_the_same",
+        "tests/gateway/engine/tables/test_expiring.py::test_bulk_removal_and_single_deletes_leave_the_same",
         2.08,
     ),
     FastPath(

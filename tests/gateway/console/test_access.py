@@ -95,7 +95,9 @@ def test_a_grant_is_added_and_removed(server: Running, administrator: Console) -
     wait_until(lambda: not may_read(server, "KEY", "secret of KEY"))
 
 
-def test_what_a_key_may_do_and_who_may_read(server: Running, administrator: Console) -> None:
+def test_pages_show_the_rights_of_a_key_and_the_readers_of_a_table(
+    server: Running, administrator: Console
+) -> None:
     for kind, tables, document in (
         ("read-only", "songs", ""),
         ("document", "", '{"write": ["songs"], "keys": ["a*"]}'),

@@ -137,7 +137,7 @@ def test_older_events_of_one_second_are_on_further_pages(
         running.stop()
 
 
-def test_only_the_administrator_reads_it(database_url: str) -> None:
+def test_only_the_administrator_reads_the_audit_log(database_url: str) -> None:
     running = start(database_url, admin_token="the token")
     try:
         console = Console(running.url)

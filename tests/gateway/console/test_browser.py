@@ -172,7 +172,7 @@ def test_rows_are_gone_through_page_by_page(server: Running, browser: webdriver.
     assert problems(browser) == []
 
 
-def test_it_can_be_used_with_the_keyboard_alone(server: Running, browser: webdriver.Chrome) -> None:
+def test_the_console_can_be_used_with_the_keyboard_alone(server: Running, browser: webdriver.Chrome) -> None:
     browser.get(f"{server.url}/_tablegate/console/")
     reached = []
     for _ in range(12):

@@ -218,7 +218,7 @@ def test_wrong_changes_are_refused(songs: Live, console: Console, form: dict[str
     assert sorted(items(songs), key=str) == before
 
 
-def test_there_is_no_such_page_without_console_writes(shared_database_url: str) -> None:
+def test_bulk_pages_are_absent_without_console_writes(shared_database_url: str) -> None:
     running = start(shared_database_url)
     try:
         console = Console(running.url)

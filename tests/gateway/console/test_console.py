@@ -151,7 +151,7 @@ def test_pages_of_other_sites_and_names_are_kept_out(console: Console) -> None:
         console.post("/sign-in", 403, headers, access_id="a", secret="b")
 
 
-def test_it_can_be_switched_off(serve: Serve, database_url: str) -> None:
+def test_the_console_can_be_switched_off(serve: Serve, database_url: str) -> None:
     off = Console(serve(database_url, console=False).url)
     off.get("/", 404)
 
@@ -308,7 +308,7 @@ def test_a_cookie_ends_with_its_secret_its_time_and_at_the_first_change(
 # Content
 
 
-def test_tables_and_what_is_known_of_them(songs: Live, console: Console) -> None:
+def test_pages_list_and_describe_tables(songs: Live, console: Console) -> None:
     page = console.get("/")
     assert keys_of(page) == ["songs"]
     assert ">120<" in page
@@ -372,7 +372,7 @@ def test_a_search_finds(songs: Live, console: Console, fields: dict[str, str], n
         {"after": "!"},
     ],
 )
-def test_what_cannot_be_searched_for_is_said(songs: Live, console: Console, fields: dict[str, str]) -> None:
+def test_an_invalid_search_is_reported(songs: Live, console: Console, fields: dict[str, str]) -> None:
     assert 'role="alert"' in console.get("/rows", 400, **of_songs(**fields))
 
 
@@ -474,7 +474,7 @@ def test_metrics_are_drawn(songs: Live, console: Console) -> None:
 # Changing rows
 
 
-def test_nothing_can_be_changed_unless_it_is_said(songs: Live, console: Console) -> None:
+def test_nothing_can_be_changed_without_console_writes(songs: Live, console: Console) -> None:
     for path in ("/row/put", "/row/delete"):
         console.post(path, 404, **of_songs(row="{}", at="a.b"))
     assert "Put" not in console.get("/rows", **of_songs())

@@ -164,7 +164,7 @@ def test_a_key_sees_the_tables_that_it_may_describe(server: Running) -> None:
         console.get(path, 403, **of("songs", at="YQ==."))
 
 
-def test_what_is_described_apart_is_granted_apart(server: Running) -> None:
+def test_separate_descriptions_need_separate_grants(server: Running) -> None:
     more = ("DescribeTimeToLive", "DescribeContinuousBackups")
     console = visitor(server, allow("DescribeTable", *more, on=SONGS))
     about = console.get("/table", **of("songs"))
@@ -252,7 +252,7 @@ def test_a_key_sees_the_metrics_of_tables_that_it_may_describe(server: Running) 
     console.get("/chart", 403, **of("songs"))
 
 
-def test_the_chart_of_tables_has_those_that_the_visitor_may_describe(
+def test_the_chart_has_only_tables_that_the_visitor_may_describe(
     server: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     history, now_s = MetricHistory(), time.monotonic()

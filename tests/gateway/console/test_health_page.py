@@ -95,7 +95,7 @@ def test_the_checks_open_no_database(signed: Signed, monkeypatch: pytest.MonkeyP
 
 
 @on_sqlite
-def test_it_is_in_the_menu_of_the_administrator_only(signed: Signed) -> None:
+def test_only_the_administrator_has_the_health_page_in_the_menu(signed: Signed) -> None:
     console = signed()
     assert "/console/health" in console.get("/")
     console.post("/sign-out")

@@ -81,7 +81,7 @@ def signed_in(server: Running, issuer: Issuer, **claims: Any) -> Console:
 
 
 @ON_SQLITE
-def test_an_identity_sees_what_is_granted_to_it(server: Running, issuer: Issuer) -> None:
+def test_an_identity_sees_only_granted_tables(server: Running, issuer: Issuer) -> None:
     assert "Sign in with your organisation" in Console(server.url).get("/sign-in")
     alice = signed_in(server, issuer)
     page = alice.get("/")
@@ -139,7 +139,7 @@ def test_forged_cookies_are_no_session(server: Running, issuer: Issuer) -> None:
 @ON_SQLITE
 @pytest.mark.clients
 @needs_chromium
-def test_in_a_browser(server: Running, issuer: Issuer, browser: webdriver.Chrome) -> None:
+def test_sign_in_works_in_a_browser(server: Running, issuer: Issuer, browser: webdriver.Chrome) -> None:
     """The issuer is another site than the console, so the browser withholds cookies as on the Internet."""
     browser.get(f"{server.url.replace('127.0.0.1', 'localhost')}/_tablegate/console/")
     browser.find_element(By.LINK_TEXT, "Sign in with your organisation").click()

@@ -74,7 +74,7 @@ def test_a_file_of_another_program_is_imported_by_its_types(serve: Serve, databa
 
 
 @on_sqlite
-def test_what_cannot_be_read_is_explained(
+def test_an_unreadable_file_is_explained(
     serve: Serve, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running = serve(database_url, console_writes=True)

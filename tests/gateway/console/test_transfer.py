@@ -199,7 +199,7 @@ def test_a_bad_line_of_csv_is_named_and_nothing_is_written(console: Console, tex
     assert "new" not in console.get("/export", **SONGS)
 
 
-def test_what_is_no_file_of_rows_is_refused(console: Console) -> None:
+def test_a_file_that_has_no_rows_is_refused(console: Console) -> None:
     for data in (b"\xff\xfe\x00", b"\x00\x01PAR1", b"p\n\xff"):
         for name in ("typed", "typed-csv"):
             assert "Line 1: " in upload(console, data, name, 400)

@@ -90,7 +90,7 @@ def postgres_url(postgres: PostgresServer) -> Iterator[str]:
 
 @pytest.mark.skipif(len(KINDS) < 2, reason="there is one database only")
 @pytest.mark.parametrize("first", KINDS)
-def test_it_loads_on_the_other_database_and_is_equal(
+def test_a_snapshot_loads_on_the_other_database_and_is_equal(
     serve: Serve, sqlite_url: str, postgres_url: str, first: str
 ) -> None:
     urls = [sqlite_url, postgres_url] if first == "sqlite" else [postgres_url, sqlite_url]
@@ -193,7 +193,7 @@ def test_under_writers_it_equals_a_state_that_existed(
 
 
 @pytest.mark.extended
-def test_a_server_begins_with_it(tmp_path: Path) -> None:
+def test_a_server_starts_from_a_snapshot_file(tmp_path: Path) -> None:
     path, database = tmp_path / "first.tgz", f"sqlite:///{tmp_path / 'kept.sqlite'}"
     with Server() as server:
         fill(server.url)
@@ -239,7 +239,7 @@ def changed(exported: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:
     return made.getvalue()
 
 
-def test_what_is_no_snapshot_is_refused_and_changes_nothing(serve: Serve, sqlite_url: str) -> None:
+def test_a_file_that_is_no_snapshot_is_refused_and_changes_nothing(serve: Serve, sqlite_url: str) -> None:
     server = serve(sqlite_url)
     control, live = Control(server.url), Live(server.url)
     make(live, "people")

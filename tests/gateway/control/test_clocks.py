@@ -22,7 +22,9 @@ from tests.support.running import Running
 DAY = 86_400
 
 
-def test_what_has_an_end_has_met_it_after_thirty_days(live: Live, control: Control, server: Running) -> None:
+def test_everything_that_expires_has_expired_after_thirty_days(
+    live: Live, control: Control, server: Running
+) -> None:
     azure, store, now = LiveAzure(server.url), LiveTableStore(server.url), datetime.now(UTC)
     # DynamoDB: an item with a time to live, a stream, a token of idempotency.
     table = live.create(

@@ -60,7 +60,7 @@ def test_without_a_token_strict_refuses_all_callers(serve: Serve, database_url: 
         Control(server.url, **headers)("GET", "/snapshots", status=403)
 
 
-def test_it_can_be_switched_off(serve: Serve, database_url: str) -> None:
+def test_the_control_api_can_be_switched_off(serve: Serve, database_url: str) -> None:
     server = serve(database_url, control=False)
     assert requests.get(f"{server.url}/_tablegate/clock", timeout=PATIENCE_S).status_code == 404
 
@@ -94,7 +94,7 @@ def test_it_can_be_switched_off(serve: Serve, database_url: str) -> None:
         ("POST", "/snapshots", b'{"name": ""}'),
     ],
 )
-def test_what_cannot_be_read_changes_nothing(
+def test_an_unreadable_request_changes_nothing(
     live: Live, control: Control, server: Running, method: str, path: str, body: bytes
 ) -> None:
     make(live, "kept")
@@ -135,7 +135,7 @@ def test_reset_drops_or_empties(live: Live, control: Control) -> None:
 # Clock
 
 
-def test_what_expires_is_gone_when_the_answer_comes(live: Live, control: Control) -> None:
+def test_expired_items_are_deleted_before_the_clock_answers(live: Live, control: Control) -> None:
     make(live, "table-a", items=0)
     live.client.update_time_to_live(
         TableName="table-a", TimeToLiveSpecification={"AttributeName": "at", "Enabled": True}

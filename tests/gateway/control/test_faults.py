@@ -48,7 +48,7 @@ def codes(live: Live, requests_sent: int, **key: Any) -> list[str]:
         ("ItemCollectionSizeLimitExceededException", "ItemCollectionSizeLimitExceededException", 400),
     ],
 )
-def test_an_error_by_name(
+def test_a_fault_can_name_an_error(
     serve: Serve, sqlite_url: str, entry: str, name: str, code: str, status: int
 ) -> None:
     server = serve(sqlite_url, entry=entry)
@@ -79,7 +79,9 @@ def test_after_count_and_rate(live: Live, control: Control) -> None:
     assert 5 <= runs[0].count(busy) <= 30
 
 
-def test_which_requests_a_fault_is_for(live: Live, control: Control, server: Running) -> None:
+def test_a_fault_applies_to_the_requests_of_its_filters(
+    live: Live, control: Control, server: Running
+) -> None:
     make(live, "table-a")
     make(live, "table-b")
     azure = LiveAzure(server.url)

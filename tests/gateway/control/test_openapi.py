@@ -26,11 +26,11 @@ def test_every_route_is_in_the_document_and_nothing_else(sqlite_url: str) -> Non
     assert routes == {(path, method) for path, methods in DOCUMENT["paths"].items() for method in methods}
 
 
-def test_it_is_served(shared_server: str) -> None:
+def test_the_openapi_document_is_served(shared_server: str) -> None:
     assert requests.get(f"{shared_server}/_tablegate/openapi.json", timeout=PATIENCE_S).json() == DOCUMENT
 
 
-def test_the_members_of_a_fault_are_those_that_are_taken() -> None:
+def test_the_document_has_the_members_of_a_fault() -> None:
     assert set(DOCUMENT["components"]["schemas"]["NewFault"]["properties"]) == set(_KINDS)
 
 

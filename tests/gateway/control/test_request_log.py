@@ -30,7 +30,9 @@ def recorded(control: Control) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_what_is_noted_of_dynamodb(serve: Serve, sqlite_url: str, entry: str) -> None:
+def test_requests_of_dynamodb_are_recorded_with_their_fields(
+    serve: Serve, sqlite_url: str, entry: str
+) -> None:
     server = serve(sqlite_url, entry=entry)
     live, control = Live(server.url), Control(server.url)
     make(live, "table-a", items=1)
@@ -75,7 +77,9 @@ def test_what_is_noted_of_dynamodb(serve: Serve, sqlite_url: str, entry: str) ->
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_what_is_noted_of_azure_and_table_store(serve: Serve, sqlite_url: str, entry: str) -> None:
+def test_requests_of_azure_and_table_store_are_recorded_with_their_fields(
+    serve: Serve, sqlite_url: str, entry: str
+) -> None:
     server = serve(sqlite_url, entry=entry)
     control, azure, store = Control(server.url), LiveAzure(server.url), LiveTableStore(server.url)
     control("PUT", "/requests", most=100)
@@ -110,7 +114,7 @@ def test_what_is_noted_of_azure_and_table_store(serve: Serve, sqlite_url: str, e
     assert [line["units"] for line in found[5:]] == [{"write": 1}, {"read": 2}]
 
 
-def test_a_ring_of_so_many(live: Live, control: Control) -> None:
+def test_only_the_last_requests_are_kept(live: Live, control: Control) -> None:
     make(live, "table-a")
     control("PUT", "/requests", most=3)
     for number in range(5):
@@ -162,7 +166,7 @@ def test_requests_are_selected_by_their_members(live: Live, control: Control) ->
         ({}, "/devstoreaccount1/t(PartitionKey='", b""),
     ],
 )
-def test_what_cannot_be_read_is_noted_too(
+def test_unreadable_requests_are_recorded(
     live: Live, control: Control, server: Running, headers: dict[str, str], target: str, body: bytes
 ) -> None:
     control("PUT", "/requests", most=10)

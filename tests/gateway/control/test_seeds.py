@@ -180,7 +180,7 @@ def test_two_items_of_a_file_with_one_key_are_refused(live: Live, control: Contr
         }
 
 
-def test_a_folder_with_an_export_at_the_start(tmp_path: Path) -> None:
+def test_a_server_can_start_from_a_folder_with_an_export(tmp_path: Path) -> None:
     (tmp_path / "tables.json").write_text(json.dumps(CREATE))
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "x.json").write_text("nothing")
@@ -247,7 +247,7 @@ def test_a_bad_seed_by_the_control_api(shared_server: str, files: Any, says: str
     assert says in answer.json()["message"]
 
 
-def test_into_another_place(serve: Serve, sqlite_url: str) -> None:
+def test_a_seed_can_name_another_account_and_region(serve: Serve, sqlite_url: str) -> None:
     server = serve(sqlite_url, namespaces="separate")
     control = Control(server.url)
     files = [{"name": "tables.json", "text": json.dumps(CREATE)}]

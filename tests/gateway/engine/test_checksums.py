@@ -137,7 +137,7 @@ def test_every_way_to_write_leaves_a_checksum(client: Client, engine: Engine) ->
     assert len(plain.rows()) == 16
 
 
-def test_nothing_is_verified_if_that_is_off(
+def test_no_checksum_is_verified_if_verification_is_off(
     client: Client, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     damage(database, "size_bytes = size_bytes + 1")

@@ -54,7 +54,7 @@ def test_a_page_that_has_taken_its_time_ends(full: Client, clock_of_pages: Any) 
         assert rest.scanned == ROWS - page.scanned, way
 
 
-def test_one_that_has_time_goes_to_the_end_and_one_that_has_none_has_a_row(
+def test_a_page_with_time_reaches_the_end_and_a_page_without_has_one_row(
     full: Client, clock_of_pages: Any
 ) -> None:
     """Or a query would never come to its end."""

@@ -346,7 +346,7 @@ def test_new_expiry_times_report_progress_and_continue_after_a_crash(
     assert listed(other) == []
 
 
-def test_what_waits_under_a_table_that_is_dropped_is_forgotten(engine: Engine, full: Client) -> None:
+def test_pending_work_of_a_dropped_table_is_forgotten(engine: Engine, full: Client) -> None:
     [table] = engine.run([AlterTable("test", full.table, add_indexes=(by_color(),))])
     [table] = engine.run([AlterTable("test", table, rules=Rules(expiry=ExpiryRule(attribute="ttl")))])
     assert {piece.work for piece in listed(engine)} == {INDEX_BACKFILL, EXPIRY_BACKFILL}
@@ -367,9 +367,7 @@ def test_the_engine_reports_remaining_work_until_it_is_done(engine: Engine, full
     assert engine.background.rows_left == {}
 
 
-def test_what_begins_while_something_else_is_worked_on_is_counted_at_once(
-    engine: Engine, full: Client
-) -> None:
+def test_work_that_begins_during_other_work_is_counted_at_once(engine: Engine, full: Client) -> None:
     engine.run([AlterTable("test", full.table, add_indexes=(by_color(),))])
     work_a_little(engine, INDEX_BACKFILL)
     second = make_table(engine, "second")

@@ -104,7 +104,7 @@ def test_slow_rows_are_evaluated_in_separate_slices(things: Client, predicate: P
     assert (outcomes[0].scanned, outcomes[0].rows) == (rows, [])
 
 
-def test_what_is_written_between_slices_is_not_seen(thousand: Client) -> None:
+def test_writes_between_slices_are_not_seen(thousand: Client) -> None:
     engine = thousand.engine
     outcomes: dict[int, Any] = {}
     slices = engine.run_in_slices([read(thousand, EVEN), read(thousand, NONE)], outcomes, 1)
@@ -144,7 +144,7 @@ def test_a_list_that_is_given_up_frees_its_session(thousand: Client) -> None:
     assert len(outcomes[0].rows) == ROWS // 2
 
 
-def test_where_the_session_is_lost_pages_are_read_in_one_piece(thousand: Client, database: Database) -> None:
+def test_pages_are_read_in_one_piece_after_a_lost_session(thousand: Client, database: Database) -> None:
     engine = thousand.engine
     outcomes: dict[int, Any] = {}
     commands = [read(thousand, EVEN, returned=1), read(thousand, EVEN), read(thousand, NONE)]

@@ -14,13 +14,13 @@ def count_of(things: Client, p: str) -> CountPartition:
     return CountPartition(things.table, things.key(p).position.partition)
 
 
-def test_it_counts_the_rows_of_a_partition(engine: Engine, things: Client) -> None:
+def test_the_example_counts_the_rows_of_a_partition(engine: Engine, things: Client) -> None:
     install(engine, EngineOptions())
     things.write(things.put("a", 1), things.put("a", 2), things.put("b", 1), things.put("ä" * 1_000, 1))
     assert engine.run([count_of(things, p) for p in ("a", "b", "c", "ä" * 1_000)]) == [2, 1, 0, 1]
 
 
-def test_it_declares_what_it_accesses(things: Client) -> None:
+def test_the_example_declares_its_accesses(things: Client) -> None:
     command = count_of(things, "a")
     [access] = command.accesses(Purpose((Permission.QUERY,)))
     assert isinstance(access, Access)

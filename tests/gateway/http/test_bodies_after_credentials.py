@@ -222,7 +222,7 @@ def test_with_a_credential_it_is(ask: Ask, decoded: list[str], kind: str) -> Non
         ({"secret": None}, "MissingAuthenticationTokenException"),
     ],
 )
-def test_a_head_that_proves_nothing_ends_it(
+def test_a_head_without_valid_credentials_ends_the_request(
     ask: Ask, decoded: list[str], monkeypatch: pytest.MonkeyPatch, changed: dict[str, Any], code: str
 ) -> None:
     """Not even the digest of the body is made."""

@@ -23,7 +23,7 @@ from tests.support.raw_client import SIGNED_IN_FORM
 MIB = 1 << 20
 
 
-def test_what_was_encoded_is_decoded() -> None:
+def test_encoded_bodies_are_decoded() -> None:
     data = b'{"a":1}' * 100_000
     assert inflate(gzip.compress(data), "gzip", len(data)) == data
     assert inflate(zlib.compress(data), "deflate", len(data)) == data
@@ -53,7 +53,7 @@ def test_decoding_stops_at_the_bound() -> None:
         (b"x", "br"),
     ],
 )
-def test_what_does_not_decode(data: bytes, coding: str) -> None:
+def test_invalid_encodings_are_undecodable(data: bytes, coding: str) -> None:
     with pytest.raises(Undecodable):
         inflate(data, coding, MIB)
 
@@ -61,7 +61,7 @@ def test_what_does_not_decode(data: bytes, coding: str) -> None:
 @pytest.mark.parametrize(
     "text", [b"", b"{", b"NaN", b'"\\ud800"', b"\xff", b"[" * 2000, b"[" * 2000 + b"]" * 2000]
 )
-def test_what_is_no_json(text: bytes) -> None:
+def test_a_text_that_is_no_json_is_undecodable(text: bytes) -> None:
     with pytest.raises(Undecodable):
         parse_json(text)
 
@@ -96,7 +96,9 @@ def test_a_shortage_of_memory_is_no_fault_of_the_sender(
 
 
 @pytest.mark.parametrize("error", SHORTAGES, ids=lambda error: type(error).__name__)
-def test_dynamodb_answers_503_for_it(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dynamodb_answers_503_to_a_shortage_of_memory(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The request does not reach the database, so the test has none."""
     settings = Settings(database="sqlite://", memory=True)
     gateway = Gateway(Engines(), Credentials(settings), settings, lambda: 0, lambda: 0)  # type: ignore[arg-type]

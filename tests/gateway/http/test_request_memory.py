@@ -45,7 +45,7 @@ def test_received_and_decoded_bodies_share_one_limit(memory: RequestMemory) -> N
     assert left(memory) == LIMIT_BYTES
 
 
-def test_what_a_request_is_counted_for_replaces_what_it_was_counted_for(memory: RequestMemory) -> None:
+def test_a_new_count_of_a_request_replaces_its_earlier_count(memory: RequestMemory) -> None:
     """A handler begins again where a table has changed, and a body is first decoded and then parsed."""
     made = request()
     for size_bytes in (LIMIT_BYTES, LIMIT_BYTES // 2, LIMIT_BYTES):

@@ -63,7 +63,7 @@ def test_without_an_age_nothing_goes() -> None:
     assert ageless.visible(None, 1) is None
 
 
-def test_what_is_seen_is_measured_with_every_version() -> None:
+def test_visible_contents_are_measured_with_every_version() -> None:
     seen = Contents.visible(KEY, {"é": (cell(2), cell(1))})
     assert seen.size_bytes == 1 + 1 + 2 * (2 + 8)
     assert seen.latest == {**KEY, "é": cell(2).value}

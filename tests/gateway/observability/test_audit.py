@@ -247,7 +247,7 @@ def test_the_control_api_and_credentials_are_on_record(tmp_path: Path) -> None:
     assert all(line["who"].startswith("user ") for line in found if line["event"].startswith("credential"))
 
 
-def test_standard_output(tmp_path: Path) -> None:
+def test_lines_can_go_to_standard_output(tmp_path: Path) -> None:
     server = Process(tmp_path, "--audit", "-", "--audit-writes", "--dialects", "dynamodb")
     server.wait_until_ready()
     client = boto3.client("dynamodb", REGION, endpoint_url=server.url, config=ONCE, aws_access_key_id="someone",
@@ -459,7 +459,7 @@ def test_a_file_begins_anew_when_it_is_full(tmp_path: Path) -> None:
     assert {each.stat().st_mode & 0o777 for each in tmp_path.iterdir()} == {0o600}
 
 
-def test_a_line_that_just_fits_and_one_that_does_not(tmp_path: Path) -> None:
+def test_a_file_is_rotated_when_a_line_does_not_fit(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     sink = FileSink(path, 100, 2)
     sink.write([b"a" * 49, b"b" * 49])  # 50 + 50 bytes
@@ -505,13 +505,13 @@ def test_several_processes_write_to_one_file_and_lose_no_line(tmp_path: Path) ->
     assert sorted(found) == [(name, number) for name in range(2) for number in range(500)]
 
 
-def test_a_table_of_the_database(database: Database) -> None:
+def test_lines_can_go_to_a_table_of_the_database(database: Database) -> None:
     sink = DatabaseSink(Store(database), days=1.0)
     sink.write([b'{"event": "one"}', b'{"event": "two"}'])
     assert _kept(database) == ['{"event": "one"}', '{"event": "two"}']
 
 
-def test_what_is_old_leaves_the_database(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_lines_are_deleted_from_the_database(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     sink = DatabaseSink(Store(database), days=1.0)
     moment = [time.time_ns()]
     monkeypatch.setattr(audit_sinks.time, "time_ns", lambda: moment[0])

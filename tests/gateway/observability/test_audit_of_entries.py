@@ -312,7 +312,7 @@ def test_requests_of_a_wsgi_server_are_on_record(trail: Gathering) -> None:
 # Initial tables of a server, and tables that it copies into a database
 
 
-def test_what_a_server_begins_with_is_on_record(tmp_path: Path) -> None:
+def test_initial_data_of_a_server_are_recorded(tmp_path: Path) -> None:
     (tmp_path / "seed").mkdir()
     (tmp_path / "seed" / "music.json").write_text(json.dumps(CREATED))
     (tmp_path / "credentials.json").write_text(

@@ -34,7 +34,7 @@ def refusals(folder: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("flag", [(), ("--audit-writes",)])
-def test_a_statement_of_a_batch(tmp_path: Path, flag: tuple[str, ...]) -> None:
+def test_a_refused_statement_of_a_batch_is_recorded(tmp_path: Path, flag: tuple[str, ...]) -> None:
     """One of two statements names another account's table.
 
     If writes are recorded, both records belong to one request.
@@ -76,7 +76,7 @@ def batch_of_a_query(url: str, owner: Owner, permission: str) -> requests.Respon
     return requests.post(f"{url}/owner/$batch?{token}", body.encode(), headers=headers, timeout=PATIENCE_S)
 
 
-def test_a_part_of_an_entity_group(tmp_path: Path) -> None:
+def test_a_refused_part_of_an_entity_group_is_recorded(tmp_path: Path) -> None:
     with served(tmp_path) as (url, owner):
         people = owner.azure(url).create_table("people")
         people.create_entity(
@@ -91,7 +91,7 @@ def test_a_part_of_an_entity_group(tmp_path: Path) -> None:
     assert refusal["result"] == "AuthorizationPermissionMismatch"
 
 
-def test_rows_of_a_batch_are_refused_with_all_of_it(tmp_path: Path) -> None:
+def test_rows_of_a_batch_are_refused_with_the_whole_batch(tmp_path: Path) -> None:
     """Table Store never refuses one part and executes the others, so one line covers the whole request."""
     mine = written_of({"read": ["mine"], "write": ["mine"]})
     with served(tmp_path, others=[(Credential(Scheme.TABLESTORE, "limited", ("s",)), mine)]) as (url, owner):

@@ -53,7 +53,7 @@ def test_a_day_is_kept_in_long_intervals_and_an_hour_in_short_ones() -> None:
     assert len(history.excerpt([REQUESTS], 900, end).elapsed_s) == 900 // FINE_S
 
 
-def test_what_is_older_than_the_period_is_not_shown() -> None:
+def test_samples_older_than_the_period_are_not_shown() -> None:
     history = MetricHistory()
     history.add(0.0, {REQUESTS: 0.0})
     history.add(10.0, {REQUESTS: 7.0})
@@ -109,7 +109,7 @@ def test_sampling_takes_at_most_a_hundredth_of_a_core(monkeypatch: pytest.Monkey
     assert sampled == [1000, 1100, 1200, 1300, 1400]
 
 
-def test_figures_are_kept_without_somebody_looking(
+def test_samples_are_taken_without_an_open_page(
     serve: Serve, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     history = MetricHistory()

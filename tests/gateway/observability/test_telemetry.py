@@ -75,7 +75,7 @@ def attributes(span: Any) -> dict[str, Any]:
     return {each.key: each.value.string_value or each.value.int_value for each in span.attributes}
 
 
-def test_a_span_for_each_request_tick_and_statement(
+def test_each_request_tick_and_statement_has_a_span(
     collector: Collector, database_url: str, tmp_path: Path
 ) -> None:
     environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{collector.server_port}"}
@@ -109,7 +109,7 @@ def test_a_span_for_each_request_tick_and_statement(
     assert sum(point.as_double for point in answered) == 3
 
 
-def test_nothing_of_it_is_imported_unless_enabled() -> None:
+def test_opentelemetry_is_not_imported_unless_enabled() -> None:
     words = (
         "import sys; from tablegate.gateway.__main__ import main; from tablegate.gateway.server import serving; "
         "main(['serve', '--help'], standalone_mode=False); "

@@ -98,7 +98,9 @@ def test_a_name_has_twenty_wrong_secrets_from_all_addresses_and_then_one_a_secon
         ("unix:/run/a", "unix:/run/b", False),
     ],
 )
-def test_what_one_client_is(guarded: Guarded, first: str, second: str, is_one: bool) -> None:
+def test_addresses_of_one_ipv6_network_are_one_client(
+    guarded: Guarded, first: str, second: str, is_one: bool
+) -> None:
     guarded.guesses(5, first)
     assert guarded.guesses(5, second) == (0 if is_one else 5)
 

@@ -203,7 +203,7 @@ def watched() -> Iterator[Watched]:
     st.lists(st.lists(statements, min_size=1, max_size=4), min_size=1, max_size=2),
     st.lists(requests, min_size=1, max_size=6),
 )
-def test_what_a_plain_evaluator_refuses_never_reaches_the_store(
+def test_commands_that_a_plain_evaluator_refuses_never_reach_the_store(
     watched: Watched, documents: list[list[dict[str, Any]]], asked: list[tuple[str, dict[str, Any]]]
 ) -> None:
     written = [json.dumps({"Version": "2012-10-17", "Statement": each}) for each in documents]

@@ -159,6 +159,6 @@ def test_all_operators_and_keys_must_hold() -> None:
         {"BinaryEquals": {"aws:UserId": "no base64"}},
     ],
 )
-def test_what_could_never_match_or_is_not_known_is_refused(element: Any) -> None:
+def test_conditions_that_are_unknown_or_never_match_are_refused(element: Any) -> None:
     with pytest.raises(BadPolicy):
         list(conditions_of(element, Glob.of))

@@ -907,7 +907,7 @@ def tried(line: Line, names: Iterable[str]) -> list[str]:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line.name)
-def test_a_line_of_the_table(running: Tried, line: Line) -> None:
+def test_each_line_of_the_table_permits_only_its_requests(running: Tried, line: Line) -> None:
     """Permitted requests are executed. All others are refused in their dialect's words and leave no trace."""
     is_sqlite = running.server.settings.database.startswith("sqlite")
     if "TABLEGATE_TEST_SOAK_SECONDS" not in os.environ and is_sqlite is not (LINES.index(line) % 2 == 0):

@@ -105,7 +105,7 @@ def where(**conditions: Any) -> dict[str, Any]:
         one("arn:aws:dynamodb:*:*:table/${unknown}"),
     ],
 )
-def test_what_is_not_understood_is_refused_when_it_is_read(statement: dict[str, Any]) -> None:
+def test_an_unsupported_statement_is_refused_when_it_is_read(statement: dict[str, Any]) -> None:
     with pytest.raises(BadPolicy):
         read(statement)
     with pytest.raises(BadPolicy):
@@ -127,7 +127,7 @@ def test_what_is_not_understood_is_refused_when_it_is_read(statement: dict[str, 
         '{"Statement": {"Effect": "Deny", "Effect": "Allow", "Action": "*", "Resource": "*"}}',
     ],
 )
-def test_what_is_no_policy(document: str) -> None:
+def test_a_document_that_is_no_policy_is_refused(document: str) -> None:
     with pytest.raises(BadPolicy):
         policy_of(WrittenGrant("iam", document), ALICE)
 
@@ -204,7 +204,7 @@ def test_conditions(conditions: dict[str, Any], facts: dict[str, Any], holds: bo
     assert verdict(read(where(**conditions)), **facts) is expected
 
 
-def test_what_is_about_everything_is_no_allowance_and_every_refusal() -> None:
+def test_an_unbounded_fact_meets_no_allowance_and_every_denial() -> None:
     """Stricter than IAM, which takes it for absent (docs/operate/grants.md)."""
     condition = {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["u1"]}}
     allowing = read(one(action="dynamodb:Scan", Condition=condition))
@@ -224,7 +224,7 @@ def test_a_pattern_is_matched_in_linear_time() -> None:
     assert not Glob.of("T*", "/").matches("T/index/x")
 
 
-def test_everything_is_known_as_such() -> None:
+def test_only_a_policy_without_limits_is_unrestricted() -> None:
     """An unrestricted caller skips authorization.
 
     A caller is unrestricted only if nothing is refused or conditional.
@@ -244,7 +244,7 @@ def refused_of(policy: Policy, permission: Permission, path: str) -> str | None:
     return None if refusal is None else refusal.by
 
 
-def test_what_could_be_done_to_a_resource() -> None:
+def test_a_request_is_refused_early_if_no_grant_can_allow_its_resource() -> None:
     """This decision comes before the request is decoded, so it does not depend on the existence of the resource."""
     conditional = read(where(**LIKE_U))
     assert refused_of(conditional, Permission.READ, "T") is None
@@ -258,7 +258,7 @@ def test_what_could_be_done_to_a_resource() -> None:
     assert refused_of(refused, Permission.READ, "U") is None
 
 
-def test_what_could_be_done_to_any_resource() -> None:
+def test_a_request_is_refused_early_if_no_grant_can_allow_any_resource() -> None:
     """Of a request that names nothing that can be read."""
     reading = Purpose((Permission.READ,))
     assert read(where(**LIKE_U)).possible_verdict(reading, Given()) is Verdict.ALLOWED
@@ -324,7 +324,7 @@ def test_a_tunnel_is_granted_apart() -> None:
     assert ram("Deny", "GetRange").decide(through_tunnel).verdict is Verdict.REFUSED
 
 
-def test_what_alters_a_table_is_granted_apart() -> None:
+def test_operations_that_alter_a_table_are_granted_separately() -> None:
     for operation in ("AddDefinedColumn", "DeleteDefinedColumn", "CreateIndex", "DropIndex"):
         access = Access(
             OPERATIONS[operation].purpose.permissions[0], Channel.SINGLE, "shared", "things", None

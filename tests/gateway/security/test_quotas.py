@@ -440,7 +440,7 @@ def one_server(tmp_path: Path) -> Iterator[Process]:
 
 
 @pytest.mark.extended
-def test_what_is_refused_is_answered_somewhat_later(one_server: Process) -> None:
+def test_refusals_are_answered_with_a_delay(one_server: Process) -> None:
     """A client that retries at once therefore costs at most ten refusals a second for each connection."""
     began = time.monotonic()
     hammers = [Hammer(one_server.url, began + 2) for _ in range(4)]

@@ -97,7 +97,7 @@ def remembered(kept: Policy, key: str) -> int:
     return len(kept.readable)
 
 
-def test_what_is_remembered_is_bounded_and_only_what_is_by_the_partition() -> None:
+def test_remembered_reads_are_bounded_and_depend_on_the_partition_only() -> None:
     patterns = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["k*"]}}
     kept = policy([("Allow", "table/*", patterns)])
     assert remembered(kept, "k1") == remembered(kept, "k1") == 1

@@ -132,7 +132,7 @@ def test_a_streaming_destination_needs_the_right_to_read_the_stream(server: Stri
     server.ok("DescribeKinesisStreamingDestination", LIMITED, TableName="orders")
 
 
-def test_a_streaming_destination_by_policy(server: Strict) -> None:
+def test_a_policy_can_permit_a_streaming_destination(server: Strict) -> None:
     given = {"TableName": "orders", "StreamArn": KINESIS}
     enabling = allow("EnableKinesisStreamingDestination", on="orders")
     server.grant(LIMITED, enabling, allow("GetRecords", on="orders/stream/2026-01-01T00:00:00.000"))

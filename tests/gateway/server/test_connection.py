@@ -191,7 +191,7 @@ def refused(connection) -> int:
         b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
     ],
 )
-def test_what_is_not_http_is_a_400(toy, wire, request_bytes: bytes) -> None:
+def test_bytes_that_are_not_http_get_400(toy, wire, request_bytes: bytes) -> None:
     assert refused(wire(toy()).raw(request_bytes)) == 400
 
 
@@ -366,7 +366,7 @@ def test_the_longest_idle_connection_is_closed_first(toy, wire) -> None:
 
 
 @pytest.mark.parametrize("is_stalled", [True, False])
-def test_a_body_that_has_stopped_coming_makes_room_and_one_that_comes_does_not(
+def test_a_stalled_body_gives_way_to_a_new_connection_and_an_arriving_one_does_not(
     toy, wire, monkeypatch: pytest.MonkeyPatch, is_stalled: bool
 ) -> None:
     monkeypatch.setattr(connections, "_STALLED_S", 0.0 if is_stalled else 60.0)

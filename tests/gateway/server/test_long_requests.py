@@ -92,7 +92,7 @@ def test_long_requests_have_all_steps_and_errors(toy, wire, engine: FakeEngine) 
     assert connection.post("/each", b"contended" + padding).reply()[2] == b"contended"
 
 
-def test_the_estimate_of_a_request() -> None:
+def test_only_large_requests_are_estimated_to_take_long() -> None:
     dialect = object.__new__(DynamoDB)
     item = b'{"pk": {"S": "' + b"x" * 900 + b'"}, "n": {"N": "1"}}'
     cases = {

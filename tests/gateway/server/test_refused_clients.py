@@ -72,7 +72,7 @@ def test_the_refusal_comes(server: Running, monkeypatch: pytest.MonkeyPatch) -> 
     refused.close()
 
 
-def test_what_follows_a_refused_head_is_read_slowly(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_after_a_refused_head_are_read_slowly(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """After each part that is thrown away the connection is left alone for a while."""
     monkeypatch.setattr(server_module, "REFUSAL_DELAY_S", 0.001)
     discarded: list[int] = []

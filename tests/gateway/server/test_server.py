@@ -36,7 +36,7 @@ def test_flask_answers_head_with_the_length_and_no_body(toy, wire) -> None:
     assert connection.send("GET /at-once HTTP/1.1").reply()[2] == b"no engine"
 
 
-def test_what_raises_in_flask_is_answered_by_the_dialect(toy, wire) -> None:
+def test_an_exception_in_flask_is_answered_by_the_dialect(toy, wire) -> None:
     assert wire(toy()).post("/flask/raise").reply()[::2] == (500, b"toy: in Flask")
 
 
@@ -63,7 +63,7 @@ def test_the_gateways_own_paths(toy, engine: FakeEngine) -> None:
     )
 
 
-def test_not_ready_when_the_database_does_not_answer(
+def test_a_server_is_not_ready_when_the_database_does_not_answer(
     toy, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def gone() -> None:
@@ -131,7 +131,9 @@ def test_a_failure_is_one_line_with_the_id_of_the_request(
     ("settings", "messages"),
     [({}, []), ({"access_log": True}, ["request"]), ({"slow_request_ms": 0}, ["slow request"])],
 )
-def test_which_requests_are_a_line(toy, wire, caplog: pytest.LogCaptureFixture, settings, messages) -> None:
+def test_the_settings_select_the_logged_requests(
+    toy, wire, caplog: pytest.LogCaptureFixture, settings, messages
+) -> None:
     caplog.set_level(logging.INFO)
     server = toy(**settings)
     _, headers, _ = wire(server).post("/echo", b"abc").reply()

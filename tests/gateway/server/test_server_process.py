@@ -26,7 +26,7 @@ print(faults())
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc's allocator")
-def test_what_was_freed_is_used_again_without_page_faults() -> None:
+def test_freed_memory_is_used_again_without_page_faults() -> None:
     """Sixteen megabytes, twenty times: 80,000 pages if each of them came from the system."""
     told = subprocess.run([sys.executable, "-c", _FAULTS], check=True, capture_output=True, text=True)
     assert int(told.stdout) < 8_000

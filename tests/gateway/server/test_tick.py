@@ -150,7 +150,7 @@ def test_pages_that_came_together_are_read_in_one_snapshot(toy, wire, engine: Fa
     assert engine.lists == [[b"first"], pages]
 
 
-def test_pages_that_come_later_do_not_wait_for_long_ones(toy, wire, lane: str, engine: FakeEngine) -> None:
+def test_later_pages_do_not_wait_for_long_ones(toy, wire, lane: str, engine: FakeEngine) -> None:
     server = toy(lane)
     engine.slices, engine.slice_seconds = 50, 0.01
     long = wire(server).post("/page", b"long")
@@ -161,7 +161,7 @@ def test_pages_that_come_later_do_not_wait_for_long_ones(toy, wire, lane: str, e
     assert long.reply()[2] == b"long"
 
 
-def test_so_many_snapshots_and_no_more_are_open_for_pages(toy, wire, engine: FakeEngine) -> None:
+def test_the_number_of_snapshots_open_for_pages_is_bounded(toy, wire, engine: FakeEngine) -> None:
     server = toy("inline")
     engine.slices, engine.slice_seconds = 20, 0.01
     connections = []
@@ -228,7 +228,7 @@ def test_a_reader_waits_for_the_one_write_that_is_under_way(toy, wire, engine: F
     assert {each.reply()[2] for each in writers} == {b"%d" % number for number in range(20)}
 
 
-def test_one_request_of_a_connection_at_a_time(toy, wire, engine: FakeEngine) -> None:
+def test_one_request_of_a_connection_runs_at_a_time(toy, wire, engine: FakeEngine) -> None:
     connection = wire(toy("thread"))
     connection.post("/say", b"1").post("/say", b"2").post("/say", b"3")
     assert [connection.reply()[2] for _ in range(3)] == [b"1", b"2", b"3"]
@@ -256,9 +256,7 @@ def test_a_gateway_error_is_an_outcome(toy, wire, lane: str) -> None:
     assert wire(toy(lane)).post("/say", b"busy").reply()[::2] == (503, b"toy: busy")
 
 
-def test_what_is_contended_waits_aside_and_is_run_again_alone(
-    toy, wire, lane: str, engine: FakeEngine
-) -> None:
+def test_contended_commands_wait_and_are_run_again_alone(toy, wire, lane: str, engine: FakeEngine) -> None:
     engine.contended = 3
     server = toy(lane)
     waiting = wire(server).post("/each", b"a contended b")
@@ -270,7 +268,7 @@ def test_what_is_contended_waits_aside_and_is_run_again_alone(
     )
 
 
-def test_what_stays_contended_ends_in_busy(toy, wire, lane: str, engine: FakeEngine) -> None:
+def test_commands_that_stay_contended_end_in_busy(toy, wire, lane: str, engine: FakeEngine) -> None:
     engine.wait_s = 0.1
     engine.contended = 1000
     server = toy(lane)
@@ -291,7 +289,7 @@ def test_a_handler_that_raises_is_answered_by_its_dialect(
     assert connection.post("/say", b"still here").reply()[2] == b"still here"
 
 
-def test_a_list_at_which_the_engine_chokes_fails_only_the_one_at_fault(toy, wire, engine: FakeEngine) -> None:
+def test_a_failing_list_fails_only_the_request_at_fault(toy, wire, engine: FakeEngine) -> None:
     server = toy("thread")
     engine.gate.clear()
     first = wire(server).post("/say", b"first")

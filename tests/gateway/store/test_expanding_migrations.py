@@ -121,7 +121,7 @@ def test_a_migration_only_adds(empty: Database, tmp_path: Path, monkeypatch: pyt
         ("CREATE UNIQUE INDEX one ON tokens (digest)", "tokens has another unique"),
     ],
 )
-def test_what_does_more_is_found(database: Database, statement: str, breaks: str) -> None:
+def test_migrations_that_do_more_than_add_are_found(database: Database, statement: str, breaks: str) -> None:
     before = tables_of(database)
     with database.engine.connect() as connection:
         connection.exec_driver_sql("BEGIN")

@@ -50,7 +50,7 @@ def check(url: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_it_lists_the_steps_and_their_rows_and_changes_nothing(old: tuple[str, Database]) -> None:
+def test_the_plan_lists_the_steps_and_their_rows_and_changes_nothing(old: tuple[str, Database]) -> None:
     url, database = old
     heading, *lines, last = check(url)
     assert f"schema {NEWEST}. These steps would run in one transaction:" in heading

@@ -35,7 +35,7 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield request.getfixturevalue("postgres").empty_database()
 
 
-def test_they_lead_to_the_schema(database: Database) -> None:
+def test_migrations_lead_to_the_schema(database: Database) -> None:
     with database.engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
 
@@ -53,7 +53,7 @@ _DEFINITIONS = {
 
 
 @pytest.mark.parametrize("way", ["steps", "script"])
-def test_they_make_what_the_schema_would_make(empty: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_and_script_make_the_same_schema(empty: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compares the text of the schema, because compare_metadata ignores collations, WITHOUT ROWID and partial indexes.
 
     An empty database runs the script of the newest revision. All others run the migrations step by step.

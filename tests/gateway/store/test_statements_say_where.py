@@ -44,12 +44,12 @@ def test_a_statement_with_a_slot_has_no_complaints(statement: str) -> None:
 
 
 @pytest.mark.parametrize("statement", REFUSED)
-def test_one_that_does_not_is_found(statement: str) -> None:
+def test_a_statement_that_does_not_say_where_is_found(statement: str) -> None:
     assert any(REFUSED[statement] in complaint for complaint in complaints(statement))
     assert not allowed(statement)
 
 
-def test_what_is_allowed_has_a_reason() -> None:
+def test_every_allowed_statement_has_a_reason() -> None:
     assert all(len(reason.split()) > 3 for reason in ALLOWED.values())
 
 

@@ -63,7 +63,7 @@ RULES = {
 
 @pytest.mark.parametrize("has_index", [False, True], ids=["no index", "index"])
 @pytest.mark.parametrize("rules", RULES)
-def test_both_ways_leave_the_same_rows(
+def test_a_load_and_puts_leave_the_same_rows(
     database: Database, engine: Engine, rules: str, has_index: bool
 ) -> None:
     indexes = (by_color(),) if has_index else ()
@@ -114,7 +114,7 @@ def test_a_stream_has_the_loaded_rows(engine: Engine) -> None:
     assert [change.key_values["s"] for change in page.changes] == [decimal(0), decimal(1), decimal(2)]
 
 
-def test_all_or_none(engine: Engine) -> None:
+def test_a_load_stores_all_rows_or_none(engine: Engine) -> None:
     things = Client(engine, make_table(engine))
     stale = things.table
     engine.run([AlterTable("test", things.table, properties={"test": {}}, instant=True)])

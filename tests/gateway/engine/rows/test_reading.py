@@ -92,7 +92,7 @@ def test_a_page_may_stop_after_the_row_that_fills_it(things: Client) -> None:
     assert things.page(EVERYTHING, limits=PageLimits(filled_bytes=9 * size + 1)).last is None
 
 
-def test_many_more_rows_than_a_chunk(things: Client) -> None:
+def test_a_page_has_more_rows_than_a_chunk(things: Client) -> None:
     things.write(*(things.put("a", s) for s in range(3_000)))
     assert sorts(things.rows()) == list(range(3_000))
     assert sorts(things.rows(reverse=True)) == list(range(2_999, -1, -1))

@@ -174,7 +174,7 @@ def test_an_outdated_descriptor_is_parsed_again(things: Client) -> None:
     assert isinstance(answer, StaleTable)
 
 
-def test_nothing_of_a_list_is_written_if_one_table_is_outdated(engine: Engine, things: Client) -> None:
+def test_no_row_of_a_list_is_written_if_one_table_is_outdated(engine: Engine, things: Client) -> None:
     """Groups of one request can be in one list. The request is retried as a whole, so no part of it may be applied."""
     other = Client(engine, make_table(engine, "other"))
     engine.run([AlterTable("test", other.table, rules=Rules(max_versions=2))])
@@ -195,7 +195,7 @@ def test_two_versions_of_one_table_are_not_written_together(things: Client, newe
     assert [type(answer) for answer in answers] == [StaleTable, StaleTable]
 
 
-def test_nothing_is_acknowledged_into_a_dropped_table(engine: Engine, things: Client) -> None:
+def test_no_write_is_acknowledged_into_a_dropped_table(engine: Engine, things: Client) -> None:
     engine.run([DropTable(things.table)])
     anew = make_table(engine)
     [answer] = engine.run([WriteGroup((things.put("a"),))])
@@ -222,7 +222,7 @@ def test_the_revision_grows_even_when_the_clock_stands(engine: Engine, clock: Cl
     assert [row.modified_at for row in things.rows()] == [before[0] + 2, before[1] + 1]
 
 
-def test_nothing_is_put_into_a_table_that_is_gone(engine: Engine, database: Database) -> None:
+def test_no_row_is_put_into_a_missing_table(engine: Engine, database: Database) -> None:
     things = Client(engine, make_table(engine))
     other = Client(engine, make_table(engine, "other"))
     [_] = engine.run([DropTable(things.table)])

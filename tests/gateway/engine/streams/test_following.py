@@ -137,7 +137,7 @@ def test_changes_of_shards_that_split_and_merge_stay_in_order(engine, target, cl
         assert numbers == sorted(numbers)
 
 
-def test_what_could_not_be_delivered_is_delivered_again(things, target):
+def test_changes_that_could_not_be_delivered_are_delivered_again(things, target):
     follow(things)
     put(things, "a", 1)
     target.fails = True

@@ -482,7 +482,7 @@ def test_a_writer_with_a_descriptor_from_before_a_roll_parses_again(database: Da
     made.close()
 
 
-def test_nothing_is_rolled_unless_it_is_wanted(database: Database, clock: Clock) -> None:
+def test_no_stream_is_rolled_without_the_setting(database: Database, clock: Clock) -> None:
     """Not without the setting, not before the time, not twice by two servers, and no stream that has ended."""
     made = rolling(database, clock, 0)
     table = make(made)
@@ -512,7 +512,7 @@ def tend(engine: Engine, clock: Clock) -> None:
         _, after = streaming.maintain(engine._store, streaming.StreamMaintenance(clock.ms, 0, 2), after)
 
 
-def test_what_has_been_kept_long_enough_goes(engine: Engine, clock: Clock) -> None:
+def test_changes_older_than_the_retention_are_trimmed(engine: Engine, clock: Clock) -> None:
     table = make(engine)
     table.write(table.put("a", 1))
     clock.advance(23 * 3600)

@@ -110,7 +110,7 @@ def test_without_a_rule_nothing_expires_any_more(engine: Engine, clock: Clock) -
 @pytest.mark.parametrize(
     "rule", [ExpiryRule(attribute="t"), ExpiryRule(age_ms=1_000)], ids=["attribute", "age"]
 )
-def test_both_ways_of_removal_leave_the_same(
+def test_bulk_removal_and_single_deletes_leave_the_same(
     database: Database, engine: Engine, clock: Clock, rule: ExpiryRule, has_index: bool
 ) -> None:
     indexes = (by_color(),) if has_index else ()

@@ -69,7 +69,7 @@ def test_only_writes_to_that_table_fail(core: Engine, special: Client, plain: Cl
     assert len(plain.rows()) == 2 and special.rows() == []
 
 
-def test_that_table_is_not_dropped(core: Engine, special: Client) -> None:
+def test_a_table_with_an_index_of_an_absent_kind_is_not_dropped(core: Engine, special: Client) -> None:
     """Nothing could delete the entries."""
     [outcome] = core.run([DropTable(special.table)])
     assert isinstance(outcome, DatabaseFailed)

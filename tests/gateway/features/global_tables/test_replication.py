@@ -323,7 +323,7 @@ def test_a_removed_replica_gets_no_more_changes(engine: Engine) -> None:
         assert session.query("SELECT count(*) FROM followers") == [(0,)]
 
 
-def test_who_is_let_go_keeps_its_rows(engine: Engine) -> None:
+def test_a_released_replica_keeps_its_rows(engine: Engine) -> None:
     group = Group(engine, REGIONS[:2])
     north = group.client("north")
     north.write(north.put("a"))
@@ -379,7 +379,7 @@ def test_a_reset_leaves_no_half_of_a_group(
         assert session.query("SELECT count(*) FROM followers") == [(2 if names else 0,)]
 
 
-def test_what_is_behind_comes_in_large_parts(engine: Engine) -> None:
+def test_a_backlog_is_replicated_in_large_batches(engine: Engine) -> None:
     group = Group(engine, REGIONS[:2])
     north = group.client("north")
     for first in range(0, 1_000, 100):

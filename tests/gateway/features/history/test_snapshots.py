@@ -110,7 +110,7 @@ def test_a_snapshot_is_in_the_index_and_has_its_tables_or_neither(
 
 
 @pytest.mark.parametrize("is_shared", [True, False])
-def test_what_earlier_releases_left_of_a_snapshot_is_removed(engine: Engine, is_shared: bool) -> None:
+def test_partial_snapshots_of_earlier_releases_are_removed(engine: Engine, is_shared: bool) -> None:
     """They copied the tables first and wrote the index then."""
     run(engine, CreateTable("test", "shared", "things", PAIR))
     snapshots.save(engine, {"name": "kept"}, 1)

@@ -173,7 +173,7 @@ def test_jobs_that_wait_hold_up_no_others(engine: Engine) -> None:
     assert numbers(engine, "many")[-1] == 3
 
 
-def test_what_fails_is_given_up_though_others_take_its_place(
+def test_a_failing_job_is_given_up_although_others_take_its_place(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job_runner, "_PAUSE_S", 0.0)
@@ -191,7 +191,7 @@ def test_what_fails_is_given_up_though_others_take_its_place(
     assert len(worker.given_up) == 3
 
 
-def test_there_are_only_so_many(engine: Engine) -> None:
+def test_an_owner_has_a_maximum_number_of_jobs(engine: Engine) -> None:
     for _ in range(3):
         start(engine)
     with pytest.raises(LimitExceeded):
@@ -212,7 +212,9 @@ def test_tokens(engine: Engine, clock: Clock) -> None:
     assert start(engine, token=token).id != first.id
 
 
-def test_one_server_at_a_time(engine: Engine, other: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_server_at_a_time_runs_a_job(
+    engine: Engine, other: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, second = Counting(engine), Counting(other)
     start(engine)
     assert engine.background.batch_of("jobs") is not None
@@ -245,7 +247,7 @@ def test_a_claim_is_renewed(engine: Engine, other: Engine, monkeypatch: pytest.M
     assert other.background.batch_of("jobs") is None
 
 
-def test_what_is_written_and_how_far_it_came_are_one(engine: Engine) -> None:
+def test_data_and_progress_of_a_job_are_saved_together(engine: Engine) -> None:
     job = start(engine)
     made = CreateTable("", "", "made", PAIR)
     job = run(engine, AdvanceJob(job, {}, makes=made))  # type: ignore[assignment]
@@ -276,7 +278,7 @@ def test_what_is_written_and_how_far_it_came_are_one(engine: Engine) -> None:
     assert [row.latest["p"].data for row in Client(engine, opened).rows()] == ["a", "b"]
 
 
-def test_tables_of_a_job_go_with_it(engine: Engine) -> None:
+def test_tables_of_a_job_are_dropped_with_the_job(engine: Engine) -> None:
     job = start(engine)
     job = run(engine, AdvanceJob(job, {}, keeps=CreateTable("", "", "aside", PAIR)))  # type: ignore[assignment]
     assert isinstance(run(engine, FindTable(namespace_of_job(job.id), "aside")), Table)
@@ -285,7 +287,7 @@ def test_tables_of_a_job_go_with_it(engine: Engine) -> None:
         run(engine, FindTable(namespace_of_job(job.id), "aside"))
 
 
-def test_what_fails_is_tried_again_and_then_given_up(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_job_is_retried_and_then_given_up(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_runner, "_PAUSE_S", 0.0)
     worker = Counting(engine, 2)
     start(engine)

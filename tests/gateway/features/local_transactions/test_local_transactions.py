@@ -143,7 +143,7 @@ def test_the_transaction_sees_its_own_writes_and_others_do_not(held: Client) -> 
     assert seen(held, "b", 1, ID) == {}
 
 
-def test_commit(held: Client) -> None:
+def test_a_commit_applies_the_staged_writes(held: Client) -> None:
     stage(held, held.put("a", 1, n=decimal(10)), held.remove("a", 2))
     stage(held, held.edit("a", 1, Add(("n",), decimal(1))))
     ask(held.engine, CommitTransaction(ID))
@@ -152,7 +152,7 @@ def test_commit(held: Client) -> None:
     held.write(held.put("a", 1, n=decimal(12)))
 
 
-def test_abort(held: Client) -> None:
+def test_an_abort_discards_the_staged_writes(held: Client) -> None:
     stage(held, held.put("a", 1, n=decimal(10)))
     ask(held.engine, AbortTransaction(ID))
     assert seen(held, "a", 1) == {"n": 1}
@@ -180,7 +180,9 @@ def assert_missing(client: Client, transaction: str) -> None:
 
 
 @pytest.mark.parametrize("end", [CommitTransaction, AbortTransaction])
-def test_what_is_over_is_over(held: Client, end: type[CommitTransaction] | type[AbortTransaction]) -> None:
+def test_an_ended_transaction_is_missing(
+    held: Client, end: type[CommitTransaction] | type[AbortTransaction]
+) -> None:
     ask(held.engine, end(ID))
     assert_missing(held, ID)
 
@@ -191,7 +193,7 @@ def test_an_id_that_ends_in_no_slot_is_of_no_transaction(held: Client, digits: s
     assert_missing(held, f"transaction-{digits}")
 
 
-def test_others_are_kept_out_of_the_partition_and_not_of_others(held: Client) -> None:
+def test_other_writers_are_refused_in_the_locked_partition_only(held: Client) -> None:
     [refused, fine] = held.engine.run([WriteGroup((held.put("a", 9),)), WriteGroup((held.put("b", 9),))])
     assert isinstance(refused, PartitionLocked)
     assert not isinstance(fine, GatewayError)
@@ -318,7 +320,7 @@ def test_the_sweep_leaves_a_held_partition_alone(engine: Engine, clock: Clock) -
     assert seen(table, "a", 1) is None
 
 
-def test_where_a_table_is_on_many_nodes_only_a_partition_is_locked(held: Client, database: Database) -> None:
+def test_a_transaction_on_many_nodes_locks_only_its_partition(held: Client, database: Database) -> None:
     """A write to one partition blocks a new transaction in that partition, and none in another partition."""
     with database.read() as session:
         if not session.statements.guards_partitions:

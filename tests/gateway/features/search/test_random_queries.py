@@ -425,11 +425,11 @@ def test_random_queries(things: Client, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.soak
 @minutes_long
-def test_many_random_queries_on_many_rows(things: Client) -> None:
+def test_many_random_queries_find_the_right_rows_of_many(things: Client) -> None:
     check_random_queries(things, 20_000, 2_000)
 
 
-def test_more_conditions_than_the_database_plans(things: Client) -> None:
+def test_a_query_may_have_more_conditions_than_the_database_plans(things: Client) -> None:
     for number in range(3):
         put(things, f"{number}", {"k": "red", "l": number})
     index = create_index(things.engine, things.table)

@@ -162,7 +162,7 @@ def clustered_vectors(number: int, dimensions: int) -> Array:
 
 @pytest.mark.parametrize("metric", list(Metric))
 @pytest.mark.parametrize("vectors", [random_vectors, clustered_vectors])
-def test_recall_of_the_ten_nearest(metric: Metric, vectors: Any, fewer_candidates: None) -> None:
+def test_recall_of_the_ten_nearest_is_high(metric: Metric, vectors: Any, fewer_candidates: None) -> None:
     """Scores are those of an exact search, to the last bit."""
     array = vectors(3_000, 24)
     _, image = image_of(array[:-20], metric)
@@ -191,7 +191,7 @@ def filtered() -> IndexImage:
 HALF, ONE_IN_FIFTY = [(0, bytes(16))], [(1, bytes(16))]
 
 
-def test_of_what_a_filter_leaves_as_much_is_found(
+def test_recall_is_as_high_with_a_filter(
     filtered: IndexImage, asked: list[int], fewer_candidates: None
 ) -> None:
     """If half of the vectors pass the filter, twice as many candidates are requested."""
@@ -205,9 +205,7 @@ def test_of_what_a_filter_leaves_as_much_is_found(
     assert asked == [2 * vector_search._MIN_CANDIDATES] * 30
 
 
-def test_where_so_few_pass_that_it_is_no_more_work_all_are_looked_at(
-    filtered: IndexImage, asked: list[int]
-) -> None:
+def test_all_vectors_are_compared_if_few_pass_the_filter(filtered: IndexImage, asked: list[int]) -> None:
     target = target_of(Metric.COSINE, random_vectors(1, 8)[0].tobytes(), 10, ONE_IN_FIFTY)
     assert looked_up(filtered, target) is None and asked == []
 
@@ -221,7 +219,7 @@ def test_from_how_many_on_a_search_is_approximate(filtered: IndexImage, fewer_ca
         assert looked_up(filtered, target, number + 1) is None
 
 
-def test_what_passes_and_is_far_away_is_looked_for_everywhere(
+def test_all_vectors_are_compared_if_the_filter_passes_only_distant_ones(
     asked: list[int], fewer_candidates: None
 ) -> None:
     """All that the filter lets through is at the other end of space."""
@@ -235,7 +233,7 @@ def test_what_passes_and_is_far_away_is_looked_for_everywhere(
     assert len(asked) == 2 and asked[0] == asked[1]
 
 
-def test_what_the_graph_does_not_have_yet_is_found(asked: list[int], fewer_candidates: None) -> None:
+def test_vectors_that_are_not_yet_in_the_graph_are_found(asked: list[int], fewer_candidates: None) -> None:
     array = random_vectors(4_000, 8)
     images, image = image_of(array[:2_500], Metric.COSINE)
     index = index_of(8, Metric.COSINE)
@@ -284,7 +282,7 @@ def test_vectors_that_no_graph_can_have(approximate: Engine, metric: Metric, ask
 # As an exact search
 
 
-def test_it_follows_random_writes(approximate: Engine, asked: list[int]) -> None:
+def test_approximate_searches_follow_random_writes(approximate: Engine, asked: list[int]) -> None:
     """Updates and deletions are seen at once, whatever the graph has by then."""
     client = make(approximate, by_meaning(Metric.EUCLIDEAN, filters=(column("kind"),)))
     chance = random.Random(7)
@@ -413,7 +411,9 @@ def test_a_graph_takes_no_more_memory_than_is_counted() -> None:
     assert without.fits(index, 15_000) and not with_graph.fits(index, 15_000)
 
 
-def test_where_there_is_no_room_all_is_read_from_the_database(approximate: Engine, asked: list[int]) -> None:
+def test_an_index_that_does_not_fit_in_memory_is_read_from_the_database(
+    approximate: Engine, asked: list[int]
+) -> None:
     install(approximate, EngineOptions(vector_memory_bytes=10_000, vector_approximate_from=1))
     client = make(approximate, by_meaning(Metric.EUCLIDEAN))
     client.write(*(client.put(f"p{n}", v=list_of((n, 1, 1))) for n in range(100)))

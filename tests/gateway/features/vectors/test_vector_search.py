@@ -165,7 +165,7 @@ def test_equally_near_ones_come_as_they_were_written(engine: Engine) -> None:
     assert names(search(client, (1, 2, 3), 3)) == ["c", "a", "b"]
 
 
-def test_what_is_no_vector_of_the_index_is_not_found(engine: Engine) -> None:
+def test_values_that_are_no_vector_of_the_index_are_not_found(engine: Engine) -> None:
     client = make(engine, by_meaning())
     client.write(
         client.put("none"),
@@ -220,7 +220,7 @@ def test_partitions_and_filters(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("memory", [0, 4_000, 1 << 20])
-def test_it_follows_random_writes(engine: Engine, memory: int) -> None:
+def test_searches_follow_random_writes(engine: Engine, memory: int) -> None:
     """Covers an image in memory, no image, and an image that no longer fits in memory."""
     install(engine, EngineOptions(vector_memory_bytes=memory))
     client = make(engine, by_meaning(Metric.EUCLIDEAN), by_meaning(Metric.DOT_PRODUCT, "other"))
@@ -255,7 +255,7 @@ def test_it_follows_random_writes(engine: Engine, memory: int) -> None:
 
 @examples(25)
 @given(data=st.data())
-def test_it_equals_brute_force(data: st.DataObject) -> None:
+def test_exact_search_equals_brute_force(data: st.DataObject) -> None:
     """Blocks alone, of any numbers of 32 bits and any size."""
     from tablegate.gateway.features.vectors import exact_search
 
@@ -376,7 +376,7 @@ def test_a_restored_table_has_its_index(engine: Engine, clock: Clock) -> None:
     assert sorted(names(search(Client(engine, restored), (1, 1, 1), 100))) == sorted(wanted)
 
 
-def test_rows_that_expire_leave_it(engine: Engine, clock: Clock) -> None:
+def test_expired_rows_leave_the_vector_index(engine: Engine, clock: Clock) -> None:
     [table] = engine.run(
         [
             table_commands.CreateTable(
@@ -440,7 +440,7 @@ def needs_images(engine: Engine) -> None:
         pytest.skip("without snapshots of all nodes nothing is kept in memory")
 
 
-def test_nothing_is_kept_of_a_server_that_another_has_replaced(
+def test_an_image_of_a_replaced_database_server_is_discarded(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A standby may have lost commits, and given their versions to others."""

@@ -65,7 +65,7 @@ def test_every_operation_of_table_store_can_be_granted_by_its_name() -> None:
             ), name
 
 
-def test_who_puts_many_rows_may_put_one() -> None:
+def test_permissions_of_bulk_jobs_include_those_of_single_operations() -> None:
     """So that a refusal of PutItem is one of StartBulkPutItems, and one of Scan is one of an export (issue 23, point 2)."""
     for permission, expected in (
         (Permission.LOAD, [Permission.LOAD, Permission.PUT]),

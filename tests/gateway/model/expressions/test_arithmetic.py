@@ -74,7 +74,7 @@ def test_the_first_stored_kind_that_holds_a_sum_is_its_kind(left: Value, right: 
     assert (found.kind, found.data) == (total.kind, total.data)
 
 
-def test_what_is_no_number_has_no_sum() -> None:
+def test_a_value_that_is_no_number_has_no_sum() -> None:
     with pytest.raises(BadOperand):
         add(decimal(1), text("1"), None)
 

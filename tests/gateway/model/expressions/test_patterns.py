@@ -38,7 +38,7 @@ from tests.support.tables import each_row
         ("", "abc", ""),
     ],
 )
-def test_what_is_found(pattern: str, text: str, found: str | None) -> None:
+def test_patterns_find_their_matches(pattern: str, text: str, found: str | None) -> None:
     assert Pattern(pattern).find(text) == found
 
 
@@ -76,7 +76,7 @@ def test_characters_and_bytes(pattern: str, text: str, found: str | None) -> Non
         "(" * 5000,
     ],
 )
-def test_what_is_no_pattern(pattern: str) -> None:
+def test_invalid_patterns_are_refused(pattern: str) -> None:
     with pytest.raises(BadPattern) as told:
         Pattern(pattern)
     assert str(told.value)
@@ -99,7 +99,7 @@ def test_patterns_that_make_others_hang(pattern: str) -> None:
     assert time.process_time() - began < 2
 
 
-def test_what_patterns_hold_is_bounded() -> None:
+def test_the_memory_of_patterns_is_bounded() -> None:
     """Whatever clients send, the memory of the process grows by no more than 64 MiB."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for number in range(150):
@@ -116,7 +116,7 @@ def test_only_the_beginning_of_a_long_text_is_searched() -> None:
     assert Pattern(".*").find("aéb", 3) == "aé"
 
 
-def test_many_steps_search_less() -> None:
+def test_a_pattern_of_many_steps_searches_a_shorter_text() -> None:
     assert reach_bytes(0) == reach_bytes(256) == TEXT_MAX_BYTES
     assert reach_bytes(257) < TEXT_MAX_BYTES
     assert reach_bytes(1024) == 16_384
@@ -124,7 +124,7 @@ def test_many_steps_search_less() -> None:
 
 @examples(150)
 @given(st.text("ab()|*+?.[]^$x", max_size=7), st.text("abx", max_size=8))
-def test_as_python_does(source: str, text: str) -> None:
+def test_patterns_match_as_in_python(source: str, text: str) -> None:
     """Python's `$` also matches before a final line end. That case and groups inside repeats are excluded."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

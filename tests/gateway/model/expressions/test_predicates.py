@@ -125,7 +125,7 @@ def test_boolean_nodes() -> None:
     assert matches(ALWAYS, None)
 
 
-def test_where_there_is_no_row() -> None:
+def test_without_a_row_only_inequality_holds() -> None:
     assert not matches(RowExists(), None)
     assert not matches(Exists(("a",)), None)
     assert not matches(RevisionIs(70), None)
@@ -175,7 +175,7 @@ def test_contains_is_substring_member_or_element() -> None:
         (NULL, None),
     ],
 )
-def test_size(value: Value, size: int | None) -> None:
+def test_size_compares_lengths_and_is_absent_for_other_kinds(value: Value, size: int | None) -> None:
     is_seven = Compare(SizeOf(("a",)), Comparison.EQ, Literal(decimal(7 if size is None else size)))
     assert matches(is_seven, row_of(a=value)) is (size is not None)
 
@@ -213,7 +213,7 @@ def test_any_version_checks_each_kept_version() -> None:
     assert matches(HasKind(AnyVersion("a"), frozenset({Kind.TEXT})), row)
 
 
-def test_any_version_of_what_is_absent_or_a_key_column() -> None:
+def test_any_version_of_an_absent_or_key_column_is_compared() -> None:
     row = versioned(decimal(3))
     assert matches(Compare(AnyVersion("z"), Comparison.NE, Literal(decimal(3))), row)
     assert not matches(Compare(AnyVersion("z"), Comparison.EQ, Literal(decimal(3))), row)

@@ -73,7 +73,7 @@ def test_an_edit_merges_into_what_is_there() -> None:
     }
 
 
-def test_where_there_is_no_row_there_is_its_key() -> None:
+def test_an_edit_of_an_absent_row_has_its_key() -> None:
     assert edited(None) == {}
     assert edited(None, set_to("a", NULL)) == {"a": NULL}
 
@@ -111,7 +111,7 @@ def test_arithmetic_is_exact() -> None:
     ("left", "right", "rule"),
     [("1e50", "1", "precision"), ("9e125", "9e125", "overflow"), ("1.1e-130", "-1e-130", "underflow")],
 )
-def test_what_no_number_holds_is_refused_and_not_rounded(left: str, right: str, rule: str) -> None:
+def test_numbers_out_of_range_are_refused_and_not_rounded(left: str, right: str, rule: str) -> None:
     with pytest.raises(NumberOutOfRange) as raised:
         edited(row_of(n=decimal(left)), Add(("n",), decimal(right)))
     assert raised.value.rule == rule
@@ -272,7 +272,7 @@ def test_writing_back_what_was_read_leaves_the_stored_kind() -> None:
     assert edited_by_dynamodb(row, set_to("i", text("5")))["i"] == text("5")
 
 
-def test_what_the_dialect_sees_as_text_is_no_number() -> None:
+def test_a_value_that_the_dialect_shows_as_text_is_no_number() -> None:
     with pytest.raises(BadOperand):
         edited_by_dynamodb(row_of(d=Value(Kind.DOUBLE, float("nan"))), Add(("d",), decimal(1)))
 
@@ -317,7 +317,7 @@ def test_versions_are_kept_newest_first_up_to_the_maximum() -> None:
     assert made.latest == {**KEY, "a": integer(3), "b": integer(7), "c": integer(9)}
 
 
-def test_the_same_stamp_replaces() -> None:
+def test_a_version_with_an_existing_stamp_replaces_it() -> None:
     made = edit(OLD, (PutCell("a", integer(4), 300), PutCell("a", integer(5), 300)), stamped())
     assert versions(made)["a"] == [(5, 300), (1, 100)]
 

@@ -73,7 +73,7 @@ def test_single_values_arrive_as_they_were(
     assert pipeline.rows(answer) == [(number, raw, words)]
 
 
-def test_more_than_the_sockets_hold_goes_both_ways(pipeline: Pipeline) -> None:
+def test_messages_larger_than_the_socket_buffers_pass_in_both_directions(pipeline: Pipeline) -> None:
     body = bytes(range(256)) * 4096
     answers = [pipeline.send("SELECT ?::bytea", (body,)) for _ in range(40)]
     pipeline.settle()
@@ -93,7 +93,9 @@ def test_the_first_error_of_a_pipeline_is_raised(database: Database) -> None:
 
 
 @pytest.mark.parametrize("value", ["a\0b", "\ud800", 1 << 63])
-def test_what_cannot_be_stored_is_refused_and_not_cut_off(database: Database, value: object) -> None:
+def test_values_that_cannot_be_stored_are_refused_and_not_truncated(
+    database: Database, value: object
+) -> None:
     with pytest.raises((DatabaseFailed, UnicodeEncodeError)), database.write() as session:
         session.query(
             "SELECT name FROM (VALUES (1, 'x')) t(id, name) WHERE name = ? OR id = ?", (value, value)

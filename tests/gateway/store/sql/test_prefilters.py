@@ -278,7 +278,7 @@ def let_through(session: Session, predicate: Predicate) -> set[bytes] | None:
 
 
 @pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
-def test_no_row_is_kept_back_for_which_the_predicate_holds(opened: Database, view: View | None) -> None:
+def test_no_row_that_satisfies_the_predicate_is_filtered_out(opened: Database, view: View | None) -> None:
     chance = Chance(20261121)
     rows = [chance.row(number) for number in range(ROWS)]
     insert(opened, rows)
@@ -384,7 +384,7 @@ def test_elements_of_lists_are_let_through(opened: Database) -> None:
         Or(tuple(Compare(Attribute(("a",)), Comparison.EQ, Literal(decimal(n))) for n in range(100))),
     ],
 )
-def test_where_absence_or_much_would_do_nothing_is_said(predicate: Predicate) -> None:
+def test_predicates_that_absence_or_many_values_satisfy_have_no_prefilter(predicate: Predicate) -> None:
     assert prefilter_of(predicate) is None
 
 

@@ -87,7 +87,7 @@ def test_a_node_that_was_never_reached_is_not_tried_again(monkeypatch: pytest.Mo
     assert opened.nodes.usable_addresses() == [HERE.address]
 
 
-def test_what_was_not_where_it_had_been_is_looked_for_at_once() -> None:
+def test_a_forgotten_place_is_looked_up_again() -> None:
     opened = Opened(HERE)
     assert opened.nodes.place_of(0) is HERE
     opened.places = {0: THERE}
