@@ -57,13 +57,13 @@ test-general: .venv/.complete ## all tests with the fast paths switched off (doc
 test-wsgi: .venv/.complete ## the dialects' tests through a WSGI server that is not ours
 	TABLEGATE_TEST_ENTRY=wsgi $(BIN)/pytest tests/adapters tests/source_documents \
 		tests/across_dialects/test_across_dialects.py tests/across_dialects/test_dynamodb_and_azure.py \
-		tests/durability/test_crashes.py::test_a_killed_server_has_kept_all_that_it_acknowledged_and_no_half_transaction $(ARGS)
+		tests/durability/test_crashes.py::test_a_killed_server_keeps_every_acknowledged_write_and_no_half_transaction $(ARGS)
 
 test-distributed: .venv/.complete ## the database's tests on Citus: URL= at the coordinator, URL2= at a worker
 	TABLEGATE_TEST_DATABASE_URL=$(URL) TABLEGATE_TEST_SECOND_DATABASE_URL=$(URL2) $(BIN)/pytest -o faulthandler_timeout=0 \
 		tests/durability/test_distributed.py tests/gateway/engine tests/contract tests/adapters tests/source_documents \
 		tests/across_dialects/test_across_dialects.py tests/across_dialects/test_dynamodb_and_azure.py \
-		tests/durability/test_crashes.py::test_a_killed_server_has_kept_all_that_it_acknowledged_and_no_half_transaction $(ARGS)
+		tests/durability/test_crashes.py::test_a_killed_server_keeps_every_acknowledged_write_and_no_half_transaction $(ARGS)
 
 # A separate environment in build/, with the SDKs and tools of the tests as they are locked.
 test-oldest: .venv/.complete ## tests with the oldest versions that pyproject.toml allows

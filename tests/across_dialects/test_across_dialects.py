@@ -88,7 +88,9 @@ FROM_DYNAMODB = [
 
 
 @pytest.mark.parametrize(("name", "written", "azure", "tablestore"), FROM_DYNAMODB)
-def test_what_dynamodb_writes(across: Across, name: str, written: Any, azure: Any, tablestore: Any) -> None:
+def test_values_of_dynamodb_are_read_by_azure_and_table_store(
+    across: Across, name: str, written: Any, azure: Any, tablestore: Any
+) -> None:
     table = text_pair(across)
     across.dynamodb.resource.Table(table).put_item(Item={**PAIR, name: written})
     entity = across.entities(table).get_entity("p", "r")
@@ -125,7 +127,9 @@ FROM_AZURE = [
 
 
 @pytest.mark.parametrize(("name", "written", "dynamodb", "tablestore"), FROM_AZURE)
-def test_what_azure_writes(across: Across, name: str, written: Any, dynamodb: Any, tablestore: Any) -> None:
+def test_values_of_azure_are_read_by_dynamodb_and_table_store(
+    across: Across, name: str, written: Any, dynamodb: Any, tablestore: Any
+) -> None:
     table = text_pair(across)
     across.entities(table).create_entity({**PAIR, name: written})
     before = across.entities(table).get_entity("p", "r")[name]
@@ -160,7 +164,9 @@ FROM_TABLESTORE = [
 
 
 @pytest.mark.parametrize(("name", "written", "dynamodb", "azure"), FROM_TABLESTORE)
-def test_what_tablestore_writes(across: Across, name: str, written: Any, dynamodb: Any, azure: Any) -> None:
+def test_values_of_table_store_are_read_by_dynamodb_and_azure(
+    across: Across, name: str, written: Any, dynamodb: Any, azure: Any
+) -> None:
     table = across.table("PartitionKey:STRING", "RowKey:STRING")
     across.put(table, PAIR, **{name: written})
     before = across.get(table, PAIR)
@@ -448,7 +454,7 @@ def test_an_azure_insert_makes_a_row_from_a_composite_key(across: Across, wide: 
     assert caught.value.status_code == 400
 
 
-def test_an_index_of_a_table_with_a_composite_key(across: Across, wide: str) -> None:
+def test_a_table_with_a_composite_key_has_indexes(across: Across, wide: str) -> None:
     def create(attribute: str, kind: str) -> None:
         create = {
             "IndexName": f"by-{kind}",
@@ -565,7 +571,7 @@ def test_an_optimistic_lock_holds_across_dialects(across: Across) -> None:
     assert item(across, table, **PAIR)["version"] == Decimal("0.3")
 
 
-def test_of_three_writers_that_race_for_a_row_one_wins(across: Across) -> None:
+def test_one_of_three_racing_writers_of_a_row_wins(across: Across) -> None:
     table = text_pair(across)
     ours, entities, client = across.dynamodb.resource.Table(table), across.entities(table), across.tablestore
 

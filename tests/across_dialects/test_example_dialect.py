@@ -125,7 +125,7 @@ def test_conditions(client: Client) -> None:
     assert client.send("DELETE", path, headers={"If-Match": second.headers["ETag"]}).status_code == 204
 
 
-def test_what_another_dialect_wrote_is_shown_exactly(client: Client) -> None:
+def test_values_of_another_dialect_are_shown_exactly(client: Client) -> None:
     table = client.new_table()
     credential = AzureNamedKeyCredential(DEV_AZURE_ACCOUNT, DEV_AZURE_KEY)
     with TableServiceClient(f"{client.url}/{DEV_AZURE_ACCOUNT}", credential=credential) as service:
@@ -183,7 +183,7 @@ def test_refusals(client: Client, method: str, path: str, body: bytes, status: i
     assert error_of(client.send(method, path.format(table), data=body)) == (status, text)
 
 
-def test_the_largest_and_the_next(client: Client) -> None:
+def test_the_largest_values_are_accepted_and_larger_ones_refused(client: Client) -> None:
     table = client.new_table()
     assert client.put(f"{table}/a", {"at": (1 << 63) - 1, "low": -(1 << 63)}).status_code == 204
     assert client.put(f"{table}/{'k' * 1024}", {}).status_code == 204

@@ -166,7 +166,7 @@ def azure(place: Place, token: str) -> TableServiceClient:
     )
 
 
-def test_the_azure_sdk_with_a_token(place: Place) -> None:
+def test_the_azure_sdk_signs_in_with_a_token(place: Place) -> None:
     people = azure(place, place.issuer.token(oid="reader")).get_table_client("people")
     assert [dict(each) for each in people.list_entities()] == [{"PartitionKey": "p", "RowKey": "r"}]
     with pytest.raises(HttpResponseError) as raised:
@@ -204,7 +204,7 @@ def client_maker(place: Place, folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     return client
 
 
-def test_boto3_with_a_web_identity(place: Place, aws: Any) -> None:
+def test_boto3_signs_in_with_a_web_identity(place: Place, aws: Any) -> None:
     """Only the endpoint is changed."""
     client = aws(place.issuer.token(oid="reader", aud=AWS_AUDIENCE))
     key = {"PartitionKey": {"S": "p"}, "RowKey": {"S": "r"}}

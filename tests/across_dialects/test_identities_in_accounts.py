@@ -88,7 +88,7 @@ def test_the_azure_sdk_in_two_accounts(place: Place) -> None:
     assert statuses == [200, 403]
 
 
-def test_a_quota_of_a_group_on_a_running_server(
+def test_a_running_server_applies_a_quota_of_a_group(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     member = place.issuer.token(oid="carol", groups=["limited"], aud=AWS_AUDIENCE)

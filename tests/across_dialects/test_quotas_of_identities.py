@@ -110,7 +110,7 @@ def test_one_request_in_all_dialects(
 
 
 @pytest.mark.parametrize("owner", ["entra/alice", "group/ops"])
-def test_stored_keys_are_not_limited_by_it(attempts: Attempts, owner: str) -> None:
+def test_a_quota_of_an_identity_does_not_limit_stored_keys(attempts: Attempts, owner: str) -> None:
     attempts.service.quota(owner, requests=ONE_REQUEST)
     assert passed(attempts, MEMBER) == "a"
     get = dynamodb_requests("people")["GetItem"][1]
@@ -174,7 +174,7 @@ def test_pages_of_the_console_count(attempts: Attempts) -> None:
         sign_in.visitor(replace(page), cookie, "shared")
 
 
-def test_the_owner_of_a_form() -> None:
+def test_a_form_names_the_owner_as_grants_do() -> None:
     """The console names owners as grants do."""
     make = ACCOUNT_FORMS["quota_delete"].document_of
     assert make(None, {"owner": "group/ops"}) == {"access_id": "group/ops"}

@@ -15,7 +15,7 @@ from benchmarks.comparisons import Interval, compare, interval
     # The ranks of 95 % intervals of a median: W. J. Conover, Practical Nonparametric Statistics, table A3 (p = 0.5).
     [(6, 1), (8, 1), (9, 2), (12, 3), (15, 4), (20, 6), (25, 8), (30, 10)],
 )
-def test_interval_of_the_sign_test(count: int, rank: int) -> None:
+def test_the_interval_has_the_ranks_of_the_sign_test(count: int, rank: int) -> None:
     ratios = [float(number) for number in range(1, count + 1)]
     found = interval([*reversed(ratios)])
     assert (found.low, found.high) == (rank, count + 1 - rank)

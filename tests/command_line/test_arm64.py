@@ -35,7 +35,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> arm64.Installation
     return arm64.install(wheel, folder)
 
 
-def test_it_is_the_machine_and_the_python_of_the_image(installation: arm64.Installation) -> None:
+def test_the_installation_has_the_machine_and_python_of_the_image(installation: arm64.Installation) -> None:
     shown = installation.run("-c", "import platform; print(platform.machine(), platform.python_version())")
     assert shown.startswith(f"aarch64 {arm64.python_of_image()}.")
 

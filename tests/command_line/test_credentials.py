@@ -31,7 +31,7 @@ def credential_store(database: Database) -> CredentialStore:
     return CredentialStore(Store(database), lambda: KEY)
 
 
-def test_what_is_kept_comes_back(credential_store: CredentialStore) -> None:
+def test_stored_credentials_are_loaded_and_removed(credential_store: CredentialStore) -> None:
     azure = Credential(Scheme.AZURE, "account1", (new_secret(Scheme.AZURE), new_secret(Scheme.AZURE)))
     credential_store.add(AWS)
     credential_store.add(azure)
@@ -48,7 +48,9 @@ def test_secrets_are_not_in_clear(credential_store: CredentialStore, database: D
     assert "swordfish" not in repr(AWS)
 
 
-def test_another_key_does_not_open_them(credential_store: CredentialStore, database: Database) -> None:
+def test_another_secret_key_does_not_decrypt_credentials(
+    credential_store: CredentialStore, database: Database
+) -> None:
     credential_store.add(AWS)
     with pytest.raises(WrongKey):
         CredentialStore(Store(database), lambda: "another key, long enough").load()

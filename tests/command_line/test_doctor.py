@@ -209,7 +209,7 @@ def test_the_secret_key_must_open_what_is_stored(database_url: str, database: Da
 
 
 @on_sqlite
-def test_strict_without_a_credential(database_url: str) -> None:
+def test_doctor_warns_of_auth_strict_without_a_credential(database_url: str) -> None:
     checks = examined(own(database_url), "--auth", "strict", "--metrics-port", "0", code=WARNINGS)
     assert "auth strict refuses all requests" in checks["secret key"]["text"]
 
@@ -251,7 +251,7 @@ def test_a_check_that_raises_has_found_that() -> None:
 
 
 @on_sqlite
-def test_it_may_run_beside_a_server_and_changes_nothing(database_url: str) -> None:
+def test_doctor_runs_beside_a_server_and_changes_nothing(database_url: str) -> None:
     path = Path(own(database_url).removeprefix("sqlite:///"))
     with contextlib.closing(sqlite3.connect(path)) as writer:
         writer.execute("BEGIN IMMEDIATE")
@@ -265,7 +265,7 @@ class Distributed:
     is_distributed = True
 
 
-def test_where_a_distributed_database_has_its_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_reports_the_placement_of_a_distributed_database(monkeypatch: pytest.MonkeyPatch) -> None:
     """With Citus: tests/durability/test_distributed.py."""
     shards = [NodeShards("a:5432", 16), NodeShards("b:5432", 16)]
     placed = TablePlacement(["rows", "changes"], ["tables"], [], shards)

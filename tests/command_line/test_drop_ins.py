@@ -112,7 +112,7 @@ def test_words_that_start_dynamodb_local_start_this(tmp_path: Path, words: tuple
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6")
-def test_it_listens_on_every_address_as_java_does(tmp_path: Path) -> None:
+def test_dynamodb_local_listens_on_every_address_as_java_does(tmp_path: Path) -> None:
     """Node 17 and later resolve `localhost` to ::1 first. IPv4 connections also come from this machine only."""
     port = free_port()
     with started(tmp_path, "dynamodb-local", "-inMemory", "-port", str(port), last=_LAST):
@@ -182,7 +182,7 @@ def test_the_health_checks_of_compose_files_are_answered_400(
         (("-dbPath", "missing"), "unable to open database file"),
     ],
 )  # fmt: skip
-def test_what_dynamodb_local_cannot_do_is_refused_by_name(
+def test_unsupported_flags_of_dynamodb_local_are_refused_by_name(
     tmp_path: Path, words: tuple[str, ...], said: str
 ) -> None:
     assert said in refused(tmp_path, "dynamodb-local", *words)
@@ -297,7 +297,9 @@ def test_accounts_of_the_environment_stand_for_the_known_one(tmp_path: Path) -> 
         (("azurite", "--cert", "c.pem"), "--cert requires --key"),
     ],
 )
-def test_what_azurite_cannot_do_is_refused_by_name(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+def test_unsupported_flags_of_azurite_are_refused_by_name(
+    tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
     assert said in refused(tmp_path, *words)
 
 

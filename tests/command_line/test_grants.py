@@ -71,7 +71,7 @@ def test_grants_are_added_listed_and_removed(url: str, tmp_path: Path) -> None:
         (("AKID", "--policy", "-"), "a grant must have at least one of"),
     ],
 )
-def test_what_cannot_be_granted(url: str, words: tuple[str, ...], told: str) -> None:
+def test_an_invalid_grant_is_refused_and_not_stored(url: str, words: tuple[str, ...], told: str) -> None:
     tablegate(url, "credentials", "add", "AKID")
     done = CliRunner().invoke(
         main, ["grants", "add", *words, "--database", url, "--secret-key", KEY], input="{}"

@@ -201,7 +201,7 @@ def test_errors_are_answers() -> None:
 
 
 @pytest.mark.extended
-def test_a_wrong_command_line(tmp_path: Path) -> None:
+def test_a_wrong_command_line_is_explained(tmp_path: Path) -> None:
     def failed(*flags: str, **environment: str) -> str:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
         done = subprocess.run(

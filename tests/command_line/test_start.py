@@ -59,7 +59,7 @@ def test_settings_that_only_the_server_can_check(
 
 @pytest.mark.extended
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_wrong_secret_key(tmp_path: Path, workers: str) -> None:
+def test_a_wrong_secret_key_ends_the_start_with_a_message(tmp_path: Path, workers: str) -> None:
     key, other = {"TABLEGATE_SECRET_KEY": "1" * 64}, {"TABLEGATE_SECRET_KEY": "2" * 64}
     for words in (("migrate",), ("credentials", "add", "AKID", "--all")):
         subprocess.run(

@@ -25,7 +25,7 @@ def tablegate(folder: Path, *arguments: str, code: int = 0) -> str:
     return done.stdout if code == 0 else done.output
 
 
-def test_resharding(tmp_path: Path) -> None:
+def test_shards_are_split_and_merged(tmp_path: Path) -> None:
     settings = load({"database": f"sqlite:///{tmp_path}/tablegate.sqlite"}, {})
     database = connect(settings)
     migrate(database)

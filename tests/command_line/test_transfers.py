@@ -101,7 +101,7 @@ def test_all_tables_of_a_database(fill: Fill, tmp_path: Path) -> None:
     assert "Use * as the target table" in tablegate(tmp_path, "copy", ends[0], B, code=2)
 
 
-def test_through_a_file_and_back(fill: Fill, tmp_path: Path) -> None:
+def test_a_copy_through_a_file_is_equal(fill: Fill, tmp_path: Path) -> None:
     fill(
         [
             *rows_of(500),
@@ -361,7 +361,7 @@ def test_a_port_of_the_environment_that_is_none_is_status_2(
 
 @pytest.mark.extended
 @pytest.mark.parametrize("command", [("copy", "-"), ("signature",), ("verify", A), ("lint", "azure-table")])
-def test_what_a_service_refuses_is_one_line(
+def test_a_refusal_of_a_service_is_one_line(
     fill: Fill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
     """DynamoDB has no table names of one letter."""
@@ -375,7 +375,7 @@ def test_what_a_service_refuses_is_one_line(
     assert line.startswith(f"Error: {address}: the service rejects the request: ValidationException: ")
 
 
-def test_a_table_to_standard_output_and_from_standard_input(fill: Fill, tmp_path: Path) -> None:
+def test_a_table_is_copied_to_standard_output_and_from_standard_input(fill: Fill, tmp_path: Path) -> None:
     rows = rows_of(500)
     fill(rows)
     done = _process(tmp_path, "copy", A, "-")
@@ -422,7 +422,7 @@ def test_no_password_is_kept(fill: Fill, postgres: PostgresServer, tmp_path: Pat
         tablegate(tmp_path, "copy", A, target, "--job", "copy.job", "--resume")
 
 
-def test_help_loads_nothing_of_it() -> None:
+def test_help_imports_no_code_of_transfers() -> None:
     code = (
         "import sys, tablegate.gateway.__main__;"
         "heavy = ('tablegate.transfer.', 'tablegate.adapters', 'sqlalchemy');"

@@ -69,7 +69,7 @@ def test_tables_that_change_are_known_to_all_at_once(clients: list[RawClient]) -
                 client.call("GetItem", TableName="things", Key={"p": {"S": "x"}})
 
 
-def test_what_a_write_is_refused_with_comes_back(clients: list[RawClient]) -> None:
+def test_the_refusal_of_a_write_reaches_its_client(clients: list[RawClient]) -> None:
     clients[0].create_table("things")
     for client in clients:
         client.call("PutItem", TableName="things", Item={"p": {"S": "x"}})
@@ -79,7 +79,7 @@ def test_what_a_write_is_refused_with_comes_back(clients: list[RawClient]) -> No
             )  # fmt: skip
 
 
-def test_the_other_dialects(server: Process) -> None:
+def test_all_dialects_write_through_every_worker(server: Process) -> None:
     port = int(server.url.rpartition(":")[2])
     clients = [signing.Client(port) for _ in range(CONNECTIONS)]
     created, _ = clients[0].send(signing.azure(port, "POST", "/Tables", b'{"TableName":"people"}'))

@@ -105,7 +105,7 @@ ROWS = 10_000
 WORKS = ("purge", "index_backfill")
 
 
-def test_what_is_under_way_is_seen_from_outside_and_goes_on_after_kill_9(
+def test_background_work_reports_progress_and_resumes_after_sigkill(
     tmp_path: Path, database_url: str
 ) -> None:
     with running(tmp_path, database_url) as (_, client):
@@ -200,7 +200,7 @@ def test_the_share_of_background_work_is_more_than_none_and_at_most_all(tmp_path
 
 
 @pytest.mark.soak
-def test_a_neighbour_does_not_feel_it(tmp_path: Path, database_url: str) -> None:
+def test_background_work_does_not_slow_other_tables(tmp_path: Path, database_url: str) -> None:
     """`make soak` purges a million rows and indexes half a million.
 
     The work keeps to its CPU share. Reads and writes of another table are at most twice as slow at the median.

@@ -133,7 +133,7 @@ def _slowly(done: int, total: int) -> None:
 
 
 @pytest.mark.soak
-def test_a_copy_of_sqlite_under_load_has_all_that_was_acknowledged_before_its_end(
+def test_a_copy_of_sqlite_under_load_has_every_write_acknowledged_before_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # In small pieces with rests between, so that checkpoints, and logs that begin anew, come in between.
@@ -162,7 +162,7 @@ def test_a_copy_of_sqlite_under_load_has_all_that_was_acknowledged_before_its_en
     assert not list(tmp_path.glob("*.part*"))
 
 
-def test_the_command_beside_a_server(tmp_path: Path) -> None:
+def test_the_backup_command_runs_beside_a_server(tmp_path: Path) -> None:
     server = Process(tmp_path, "--dialects", "dynamodb")
     server.wait_until_ready()
     try:
@@ -227,7 +227,7 @@ def test_a_copy_that_fails_leaves_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["source.sqlite"]
 
 
-def test_what_is_in_the_log_alone_is_copied(filled: Path, tmp_path: Path) -> None:
+def test_frames_that_are_only_in_the_log_are_copied(filled: Path, tmp_path: Path) -> None:
     """No checkpoint has run, and another writes while pages are copied: the copy has that too."""
     with contextlib.closing(sqlite3.connect(filled, isolation_level=None)) as writer:
         writer.execute("PRAGMA journal_mode = WAL")
@@ -265,7 +265,7 @@ def test_a_log_that_begins_anew_while_pages_are_copied(filled: Path, tmp_path: P
     assert sum(name.startswith("meanwhile") for name in names) == next(written) > 0
 
 
-def test_what_is_written_just_before_writers_are_held_up(
+def test_writes_just_before_writers_are_locked_out_are_copied(
     filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy_what_is_new = files._copy_new_frames
@@ -337,7 +337,9 @@ def test_a_log_with_what_is_left_of_a_longer_one_behind_its_end(
         ("f" * 100 + "C" + "f" * 100, 101, 201),
     ],
 )
-def test_which_frames_are_taken(tmp_path: Path, frames: str, of_a_busy_log: int, of_a_quiet_one: int) -> None:
+def test_only_complete_committed_frames_are_copied(
+    tmp_path: Path, frames: str, of_a_busy_log: int, of_a_quiet_one: int
+) -> None:
     """Frames: f is a plain frame, C a commit, o a frame of an older log.
 
     During writes, only complete committed frames are copied. The result does not depend on the number of steps.
@@ -363,7 +365,7 @@ def test_which_frames_are_taken(tmp_path: Path, frames: str, of_a_busy_log: int,
 
 
 @pytest.mark.soak
-def test_a_base_backup_of_postgresql_under_load(tmp_path: Path) -> None:
+def test_a_base_backup_of_postgresql_under_load_has_every_acknowledged_write(tmp_path: Path) -> None:
     """PostgreSQL's own means: pg_basebackup with the log that was written meanwhile (docs/operate/backup.md)."""
     with start_cluster() as cluster:
         server = Process(tmp_path, "--database", cluster.primary.url, "--dialects", "dynamodb")

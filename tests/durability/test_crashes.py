@@ -107,7 +107,7 @@ class Writer(threading.Thread):
 
 
 @pytest.mark.soak
-def test_a_killed_server_has_kept_all_that_it_acknowledged_and_no_half_transaction(
+def test_a_killed_server_keeps_every_acknowledged_write_and_no_half_transaction(
     begin: Begin, database_url: str
 ) -> None:
     chance = random.Random(1)
@@ -137,9 +137,7 @@ def test_a_killed_server_has_kept_all_that_it_acknowledged_and_no_half_transacti
 
 @pytest.mark.extended
 @pytest.mark.soak
-def test_workers_that_are_killed_have_kept_all_that_they_acknowledged(
-    begin: Begin, database_url: str
-) -> None:
+def test_killed_workers_keep_every_acknowledged_write(begin: Begin, database_url: str) -> None:
     """Like the test above, but one of two workers or both are killed and replaced.
 
     On SQLite, one worker writes for both.

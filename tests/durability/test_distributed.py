@@ -367,7 +367,7 @@ def test_a_table_that_a_release_adds_is_placed_when_it_migrates(urls: tuple[str,
     assert "tables by slot" in CliRunner().invoke(main, ["doctor", "--database", urls[1]]).output
 
 
-def test_what_is_on_every_node_is_written_at_a_worker_and_read_at_the_coordinator(
+def test_reference_tables_are_written_at_a_worker_and_read_at_the_coordinator(
     urls: tuple[str, str],
 ) -> None:
     there, here = (Store(open_database(url)) for url in urls)
@@ -396,7 +396,7 @@ def test_a_server_refuses_replicas_of_a_distributed_database(urls: tuple[str, st
     assert told.exit_code != 0 and "has only a part of it" in told.output
 
 
-def test_what_is_brought_back_is_all_there(postgres: PostgresServer, urls: tuple[str, str]) -> None:
+def test_undistributing_keeps_all_rows(postgres: PostgresServer, urls: tuple[str, str]) -> None:
     """A second distribution does nothing. A worker has no local tables at the start."""
     url, at_worker = urls
     engine = new_engine(Store(open_database(url)))

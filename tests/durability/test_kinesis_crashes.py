@@ -105,13 +105,13 @@ def in_order(numbers: list[int]) -> bool:
     return True
 
 
-def test_what_is_in_order() -> None:
+def test_repeated_changes_are_in_order_and_skipped_ones_are_not() -> None:
     assert in_order([1, 2, 3]) and in_order([1, 2, 1, 2, 3]) and in_order([])
     assert not in_order([2, 1]) and not in_order([1, 2, 1, 3])
 
 
 @pytest.mark.parametrize("ending", ["disable", "delete"])
-def test_what_was_acknowledged_before_the_end_arrives(
+def test_changes_acknowledged_before_the_end_are_delivered(
     tmp_path: Path, database_url: str, kinesis: str, ending: str
 ) -> None:
     """Before Disable or DeleteTable, even if the server is killed right after it."""

@@ -132,7 +132,7 @@ def _is_active(client: RawClient) -> bool:
 
 
 @pytest.mark.extended
-def test_nothing_is_acknowledged_into_a_dead_table(urls: list[str]) -> None:
+def test_no_write_is_acknowledged_into_a_dropped_table(urls: list[str]) -> None:
     """A put sent after the last table was created and acknowledged is in that table, whichever server created it."""
     with RawClient(urls[0]) as client:
         client.create_table("phoenix")

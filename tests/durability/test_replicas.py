@@ -97,7 +97,7 @@ def read_by(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return ports
 
 
-def test_what_may_be_old_is_read_from_the_replica_and_nothing_else(
+def test_only_reads_that_may_be_stale_use_the_replica(
     cluster: Cluster, standby: Node, read_by: list[int]
 ) -> None:
     """Amazon DynamoDB developer guide, "Read consistency": reads are eventually consistent unless ConsistentRead is

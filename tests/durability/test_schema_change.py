@@ -91,7 +91,7 @@ def test_statements_that_fail_are_503_of_each_service(server: Running, database:
         client.call("PutItem", TableName=name, Item=item)
 
 
-def test_nothing_is_written_to_a_schema_that_cannot_be_served(server: Running, database: Database) -> None:
+def test_no_request_writes_to_a_schema_that_is_too_new(server: Running, database: Database) -> None:
     """Even if the statements of this release still work: what they leave may not be what the later release needs."""
     with RawClient(server.url) as client:
         client.create_table("things")
@@ -106,7 +106,9 @@ def test_nothing_is_written_to_a_schema_that_cannot_be_served(server: Running, d
             assert refused.value.status == 503
 
 
-def test_background_work_finds_it(serve: Serve, database_url: str, database: Database) -> None:
+def test_background_work_notices_a_schema_that_is_too_new(
+    serve: Serve, database_url: str, database: Database
+) -> None:
     server = serve(database_url, credentials_period=0.01)
     store = application_of(server.app).gateway.engine._store
     migrate_to(database, "9999", "9999")

@@ -345,7 +345,7 @@ def test_every_adapter_has_its_groups() -> None:
     }
 
 
-def test_nothing_else_imports_transfers() -> None:
+def test_only_the_command_line_imports_transfers() -> None:
     """The command line loads their commands by name."""
     others = set(FILES) - set(of("transfer"))
     assert excesses(others, lambda imported: not within(imported, "transfer")) == []
@@ -384,7 +384,7 @@ def test_only_settings_and_command_lines_name_a_module() -> None:
     assert [module for module in others if "__import__" in FILES[module].read_text()] == []
 
 
-def test_there_are_no_circles() -> None:
+def test_there_are_no_import_cycles() -> None:
     finished: set[str] = set()
 
     def visit(module: str, path: tuple[str, ...]) -> None:

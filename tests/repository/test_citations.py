@@ -40,7 +40,7 @@ def pages_of(document: str) -> list[Path]:
     return [path, *sorted(path.parent.glob(f"{path.stem}-*.md"))]
 
 
-def test_what_is_cited_is_there():
+def test_cited_files_and_rules_exist():
     for path in _CITING:
         text = text_of(path)
         assert [cited for cited in _FILE.findall(text) if not (ROOT / cited).is_file()] == [], path
@@ -94,7 +94,7 @@ def test_files_that_documents_name_are_there():
         assert [name for name in named if not path_of(name).exists()] == [], path
 
 
-def test_where_it_is_decided():
+def test_the_page_where_it_is_decided_names_existing_functions():
     """`file`: `name` in the table is a function, method, class or constant of that file."""
     page = (ROOT / "docs" / "contribute" / "where-it-is-decided.md").read_text()
     answers = re.findall(r"`((?:adapters|gateway)/[\w/]+\.py)`: `(?:\w+\.)?(\w+)`", page)
@@ -109,7 +109,7 @@ def test_where_it_is_decided():
     ("document", "described"),
     [("adding-a-database", Statements), ("adding-a-database", Database), ("adding-a-dialect", Dialect)],
 )
-def test_what_is_to_be_written_is_described(document: str, described: type):
+def test_guides_describe_every_member_of_the_base_classes(document: str, described: type):
     """Each method and attribute of what a new database or dialect derives from has its line."""
     text = (ROOT / "docs/contribute" / f"{document}.md").read_text()
     public = {name for name in {*vars(described), *described.__annotations__} if not name.startswith("_")}

@@ -44,7 +44,7 @@ def test_every_block_names_its_language(document: str) -> None:
     assert [each.line for each in blocks_of((ROOT / document).read_text()) if not each.language] == []
 
 
-def test_the_other_tests_read_their_documents() -> None:
+def test_documents_run_by_other_tests_are_named_in_them() -> None:
     for document, test in RUN_ELSEWHERE.items():
         assert runnable(document), document
         assert document in (ROOT / test).read_text(), test

@@ -16,8 +16,8 @@ from tests.support.soak import minutes_long
 OF_OTHERS = (
     "tests/repository/test_architecture.py",
     "tests/gateway/test_capabilities.py",
-    "tests/gateway/store/test_migrations.py::test_they_lead_to_the_schema",
-    "tests/testing/test_server.py::test_the_three_sdks_find_it",
+    "tests/gateway/store/test_migrations.py::test_migrations_lead_to_the_schema",
+    "tests/testing/test_server.py::test_the_three_sdks_find_the_server",
     "tests/adapters/tablestore/features/streams",
 )
 ALL_OTHERS = (

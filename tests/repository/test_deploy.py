@@ -332,7 +332,7 @@ PRODUCTION = DEPLOY / "compose"
 SERVICES: dict[str, Any] = yaml.safe_load((PRODUCTION / "compose.yaml").read_text())["services"]
 
 
-def test_what_compose_mounts_is_there() -> None:
+def test_files_that_compose_mounts_exist() -> None:
     mounted = [volume.split(":")[0] for each in SERVICES.values() for volume in each.get("volumes", ())]
     files = [path for path in mounted if path.startswith(".")]
     assert len(files) == 6
@@ -392,7 +392,7 @@ def test_the_chart_is_in_order() -> None:
 
 
 @helm
-def test_what_must_be_said_must_be_said() -> None:
+def test_the_chart_requires_a_database_and_a_secret() -> None:
     rendered(code=1)
     rendered("--set", "database=postgresql://h/d", code=1)
     rendered("--set", "existingSecret=mine")
@@ -439,7 +439,7 @@ def test_the_migration_comes_first() -> None:
 
 
 @helm
-def test_what_can_be_switched_on() -> None:
+def test_optional_parts_of_the_chart_can_be_switched_on() -> None:
     documents = rendered(*SAID, "--set", "ingress.enabled=true,ingress.host=db.example.com,serviceMonitor.enabled=true",
                          "--set", "settings.AUDIT=-", "--set", "podAnnotations.team=data", "--set", "migrate.enabled=false",
                          "--set", "nodeSelector.disk=fast")  # fmt: skip

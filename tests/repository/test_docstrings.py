@@ -37,7 +37,7 @@ def test_no_docstring_says_only_that_it_is_the_same() -> None:
                 assert not text.startswith(("The same", "As above", "Ditto")), (module, text)
 
 
-def test_this_test_finds_what_is_missing() -> None:
+def test_missing_docstrings_are_found() -> None:
     source = '"""M."""\nclass Session:\n    """S."""\n    def query(self): pass\ndef one(): pass\ndef _two(): pass\n'
     assert undocumented(ast.parse(source)) == ["one"]
     assert undocumented(ast.parse("class Cache: pass")) == ["the module", "Cache"]

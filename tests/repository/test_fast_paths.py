@@ -37,7 +37,7 @@ def found(name: str) -> object:
 
 
 @pytest.mark.parametrize("path", FAST_PATHS, ids=named)
-def test_both_ways_and_the_test_are_there(path: FastPath) -> None:
+def test_both_implementations_and_their_test_exist(path: FastPath) -> None:
     assert found(path.fast) is not None
     assert found(path.general) is not None
     file, _, test = path.test.partition("::")
@@ -135,7 +135,7 @@ assert (reading._prefiltered, reading._concatenated) == (reading._row_by_row, re
     )
 
 
-def test_choosing() -> None:
+def test_choose_returns_the_fast_implementation_if_fast_paths_are_on() -> None:
     fast, general = object(), object()
     assert fast_paths.choose(fast, general) is (fast if fast_paths.ARE_ON else general)
     assert fast_paths.choose(fast, general, is_safe=False) is general

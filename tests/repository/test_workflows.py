@@ -26,7 +26,7 @@ def jobs() -> list[dict[str, Any]]:
     return [job for workflow in WORKFLOWS.values() for job in workflow["jobs"].values()]
 
 
-def test_what_they_run_exists() -> None:
+def test_commands_of_workflows_exist() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     commands = [step["run"] for job in jobs() for step in job["steps"] if "run" in step]
     called = set(re.findall(r"\bmake ([a-z-]+)", "\n".join(commands)))

@@ -314,7 +314,7 @@ def test_a_partition_has_no_bound(azure: LiveAzure) -> None:
     assert len(list(table.query_entities("PartitionKey eq 'p'"))) == 1200
 
 
-def test_top_n_and_continuation(azure: LiveAzure) -> None:
+def test_a_page_of_n_entities_has_a_continuation(azure: LiveAzure) -> None:
     table = azure.new_table()
     fill(table, *(("p", str(row)) for row in range(5)))
     pages = table.list_entities(results_per_page=2).by_page()
@@ -372,7 +372,7 @@ def test_latest_first_by_keys_that_count_down(azure: LiveAzure) -> None:
     ]
 
 
-def test_retrieval_by_prefix(azure: LiveAzure) -> None:
+def test_entities_are_retrieved_by_a_prefix(azure: LiveAzure) -> None:
     table = azure.new_table()
     fill(table, ("p", "Channel_1"), ("p", "Channel_19"), ("p", "Channel_2"), ("p", "chan"), ("p", "Channel"))
     found = table.query_entities("PartitionKey eq 'p' and RowKey ge 'Channel_1' and RowKey lt 'Channel_2'")
@@ -389,7 +389,7 @@ def test_two_keys_concatenated_into_one(azure: LiveAzure) -> None:
 # Changing entities
 
 
-def test_create_retrieve_update_delete_of_a_blog(azure: LiveAzure) -> None:
+def test_a_blog_is_created_retrieved_updated_and_deleted(azure: LiveAzure) -> None:
     table = azure.service.create_table("Blogs")
     table.create_entity(BLOG)
     [found] = table.query_entities("PartitionKey eq 'Channel_19' and Rating gt 5")
@@ -424,7 +424,7 @@ def test_a_table_cannot_be_updated(azure: LiveAzure) -> None:
         assert reply.status_code == 405
 
 
-def test_optimistic_concurrency(azure: LiveAzure) -> None:
+def test_an_update_with_an_old_etag_is_refused(azure: LiveAzure) -> None:
     table = azure.new_table()
     table.create_entity(BLOG)
     mine = table.get_entity("Channel_19", "2009-05-01")
@@ -471,7 +471,7 @@ def test_one_winner_of_many_writers(azure: LiveAzure) -> None:
 # Entity group transactions
 
 
-def test_a_group_of_every_operation(azure: LiveAzure) -> None:
+def test_a_group_can_have_every_operation(azure: LiveAzure) -> None:
     table = azure.new_table()
     fill(table, ("p", "b"), ("p", "c"), a=1)
     table.submit_transaction(
@@ -607,7 +607,7 @@ def test_the_version_is_no_part_of_the_signature(azure: LiveAzure) -> None:
 # Durability and names
 
 
-def test_what_was_acknowledged_is_there_after_a_restart(serve: Any, database_url: str) -> None:
+def test_acknowledged_writes_exist_after_a_restart(serve: Any, database_url: str) -> None:
     first = serve(database_url)
     azure = LiveAzure(first.url)
     table = azure.new_table()
@@ -637,7 +637,7 @@ def test_a_table_that_is_being_deleted_keeps_its_name(serve: Any, database_url: 
     assert json.loads(reply.content)["odata.error"]["code"] == "TableBeingDeleted"
 
 
-def test_many_tables(azure: LiveAzure) -> None:
+def test_many_tables_can_be_created(azure: LiveAzure) -> None:
     for number in range(25):
         azure.service.create_table(f"many{number:02}")
     assert len(list(azure.service.list_tables())) == 25

@@ -157,7 +157,7 @@ def test_with_a_condition_the_second_of_two_writers_is_refused(dynamodb, prices)
     assert price(prices) == 8
 
 
-def test_of_many_clients_that_expect_the_same_one_succeeds(prices):
+def test_one_of_many_clients_with_the_same_expectation_succeeds(prices):
     def attempt(number: int) -> bool:
         with suppress(ClientError):
             change(prices, 10, 100 + number)
@@ -300,7 +300,7 @@ def test_indexes_tells_of_the_table_and_of_each_index_that_changed(indexed):
     }
 
 
-def test_none_tells_nothing(indexed):
+def test_the_value_none_returns_no_capacity(indexed):
     item = {"Id": "a", "Sort": "b", "Color": "red"}
     assert "ConsumedCapacity" not in indexed.put_item(Item=item, ReturnConsumedCapacity="NONE")
 

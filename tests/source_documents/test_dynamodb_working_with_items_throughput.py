@@ -45,7 +45,7 @@ def test_a_batch_get_beyond_the_throughput_does_what_it_can(limited):
     assert answer["UnprocessedKeys"] == {table.name: wanted}
 
 
-def test_a_batch_of_which_nothing_is_done_fails(limited):
+def test_a_batch_without_a_processed_item_fails(limited):
     table = limited.create("Id:S", units=(1, 1))
     table.put_item(Item={"Id": "a", "text": LARGE})
     table.get_item(Key={"Id": "a"}, ConsistentRead=True)

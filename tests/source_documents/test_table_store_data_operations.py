@@ -173,7 +173,7 @@ def test_failures_have_a_code(tablestore: LiveTableStore, table: str) -> None:
 # Reading one row
 
 
-def test_a_row_whole_or_some_columns_of_it(tablestore: LiveTableStore, table: str) -> None:
+def test_get_row_returns_all_columns_or_the_requested_ones(tablestore: LiveTableStore, table: str) -> None:
     tablestore.put({"pk": 1}, {"a": 1, "b": 2}, table)
     assert plain(tablestore.get({"pk": 1}, table)) == {"pk": 1, "a": 1, "b": 2}
     assert plain(tablestore.get({"pk": 1}, table, columns_to_get=["b"])) == {"pk": 1, "b": 2}
@@ -256,14 +256,14 @@ def bound(first: Any, second: Any) -> dict[str, Any]:
     return {"PK1": first, "PK2": second}
 
 
-def test_example_1_a_range(tablestore: LiveTableStore, letters: str) -> None:
+def test_example_1_reads_a_range(tablestore: LiveTableStore, letters: str) -> None:
     answer = tablestore.range(bound("A", 2), bound("C", 1), letters)
     assert rows_of(answer) == ROWS[:4]
     assert units_of(answer) == (1, 0)
     assert not answer.HasField("next_start_primary_key")
 
 
-def test_example_2_the_whole_table(tablestore: LiveTableStore, letters: str) -> None:
+def test_example_2_reads_the_whole_table(tablestore: LiveTableStore, letters: str) -> None:
     """The example omits PK2. The text requires as many columns in a bound as in the key."""
     answer = tablestore.range(bound(MIN, MIN), bound(MAX, MAX), letters)
     assert rows_of(answer) == ROWS
@@ -279,7 +279,7 @@ def test_example_3_virtual_points_in_some_columns(tablestore: LiveTableStore, le
     assert units_of(answer) == (1, 0)
 
 
-def test_example_4_backward(tablestore: LiveTableStore, letters: str) -> None:
+def test_example_4_reads_backward(tablestore: LiveTableStore, letters: str) -> None:
     answer = tablestore.range(bound("C", 1), bound("A", 5), letters, direction=messages.BACKWARD)
     assert rows_of(answer) == [ROWS[4], ROWS[3], ROWS[2]]
     assert units_of(answer) == (1, 0)
@@ -303,7 +303,9 @@ def test_example_6_a_column_that_is_a_key(tablestore: LiveTableStore, letters: s
     assert units_of(today) == (1, 0)
 
 
-def test_example_7_limit_and_breakpoint(tablestore: LiveTableStore, letters: str) -> None:
+def test_example_7_continues_at_the_breakpoint_after_a_limit(
+    tablestore: LiveTableStore, letters: str
+) -> None:
     first = tablestore.range(bound("A", MIN), bound("A", MAX), letters, limit=2)
     assert rows_of(first) == ROWS[:2]
     assert units_of(first) == (1, 0)
@@ -315,7 +317,7 @@ def test_example_7_limit_and_breakpoint(tablestore: LiveTableStore, letters: str
     assert not second.HasField("next_start_primary_key")
 
 
-def test_example_8_capacity_of_a_range(tablestore: LiveTableStore) -> None:
+def test_example_8_counts_the_capacity_of_a_range(tablestore: LiveTableStore) -> None:
     name = tablestore.new_name()
     tablestore.create(name, ("PK1", INTEGER))
     long = "x" * 1000

@@ -64,7 +64,7 @@ def test_example_1_with_ignore_costs_two_units_and_not_one(tablestore: LiveTable
     assert units_of(tablestore.put({"pk": 1}, TWO, one_row, expect=IGNORE)) == (0, 2)
 
 
-def test_example_1_with_a_failing_check(tablestore: LiveTableStore, one_row: str) -> None:
+def test_example_1_charges_a_failing_check(tablestore: LiveTableStore, one_row: str) -> None:
     def write() -> Any:
         return tablestore.put({"pk": 1}, TWO, one_row, expect=EXPECT_NOT_EXIST)
 
@@ -98,7 +98,7 @@ def test_example_3_with_ignore_costs_two_units_and_not_one(tablestore: LiveTable
     assert units_of(tablestore.update({"pk": 1}, TWO, one_row, expect=IGNORE)) == (0, 2)
 
 
-def test_example_4_a_delete_of_no_row_with_ignore(tablestore: LiveTableStore, table: str) -> None:
+def test_example_4_charges_a_delete_of_no_row_with_ignore(tablestore: LiveTableStore, table: str) -> None:
     """The text adds a read unit, against its own rule: nothing is checked."""
     assert units_of(tablestore.delete({"pk": 1}, table, expect=IGNORE)) == (0, 1)
 
@@ -129,7 +129,7 @@ def test_a_failed_write_consumes_a_unit_of_each_kind_whatever_its_size(tablestor
     )
 
 
-def test_what_answers_tell_is_metered(tablestore: LiveTableStore, one_row: str) -> None:
+def test_the_capacity_of_answers_is_metered(tablestore: LiveTableStore, one_row: str) -> None:
     table = one_row
     for ask in (
         lambda: tablestore.put({"pk": 1}, TWO, table, expect=EXPECT_EXIST),
@@ -143,7 +143,7 @@ def test_what_answers_tell_is_metered(tablestore: LiveTableStore, one_row: str) 
         assert added == units_of(answers[0])
 
 
-def test_what_batches_tell_is_metered_row_by_row(tablestore: LiveTableStore, one_row: str) -> None:
+def test_the_capacity_of_batches_is_metered_row_by_row(tablestore: LiveTableStore, one_row: str) -> None:
     batch = messages.BatchWriteRowRequest()
     part = batch.tables.add(table_name=one_row)
     for kind, number, expect in (
@@ -234,9 +234,7 @@ def test_only_rows_up_to_the_breakpoint_count(tablestore: LiveTableStore, table:
     assert units_of(tablestore.range({"pk": 0}, {"pk": 9}, table, limit=2)) == (2, 0)
 
 
-def test_of_an_atomic_batch_the_writes_that_failed_are_metered(
-    tablestore: LiveTableStore, one_row: str
-) -> None:
+def test_failed_writes_of_an_atomic_batch_are_metered(tablestore: LiveTableStore, one_row: str) -> None:
     def batch(*numbers: int) -> Any:
         message = messages.BatchWriteRowRequest(is_atomic=True)
         part = message.tables.add(table_name=one_row)

@@ -154,7 +154,7 @@ def war(request: pytest.FixtureRequest, database_url: str, tmp_path: Path) -> It
 
 
 @pytest.mark.soak
-def test_nothing_crosses(war: War) -> None:
+def test_no_data_cross_between_tenants(war: War) -> None:
     before = [war.fingerprints(side) for side in war.sides]
     war.fight(SECONDS)
     assert not war.errors, "\n".join(war.errors)

@@ -151,7 +151,7 @@ WAYS = [
 
 
 @each_row("base, host, claimed, path_signed", WAYS)
-def test_no_way_of_writing_the_account_opens_it(
+def test_every_spelling_of_a_foreign_account_is_denied(
     tenants: Tenants, base: str, host: str, claimed: str, path_signed: str
 ) -> None:
     for operation in OPERATIONS:
@@ -216,7 +216,7 @@ def tokens() -> dict[str, str]:
 
 @each_row("token", tokens())
 @each_row("base, host", [("/victim", ""), ("", "victim.table.localhost"), ("/victim-secondary", "")])
-def test_no_token_of_ones_own_making_opens_it(tenants: Tenants, token: str, base: str, host: str) -> None:
+def test_self_made_tokens_are_denied(tenants: Tenants, token: str, base: str, host: str) -> None:
     for operation in OPERATIONS:
         status, answer = send(tenants, named(operation), base, host=host, token=tokens()[token])
         assert status == 403, (operation, status, answer)

@@ -96,7 +96,7 @@ def test_an_id_does_not_permit_ending_a_transaction(clients: dict[str, Any], thi
     assert refused(getattr(victim, end), known) == "OTSSessionNotExist"
 
 
-def test_one_that_may_do_everything_ends_any(clients: dict[str, Any]) -> None:
+def test_an_unrestricted_caller_ends_any_transaction(clients: dict[str, Any]) -> None:
     assert refused(clients["owner"].commit_transaction, begun(clients["clerk"])) == ""
 
 

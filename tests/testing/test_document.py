@@ -58,7 +58,7 @@ def run(*command: str, cwd: Path, env: dict[str, str]) -> str:
     return done.stdout + done.stderr
 
 
-def test_pytest(tmp_path: Path, on_path: dict[str, str]) -> None:
+def test_the_pytest_example_passes(tmp_path: Path, on_path: dict[str, str]) -> None:
     (tmp_path / "test_orders.py").write_text(block("pytest", "python"))
     said = run(
         sys.executable,
@@ -74,7 +74,7 @@ def test_pytest(tmp_path: Path, on_path: dict[str, str]) -> None:
     assert "4 passed" in said
 
 
-def test_a_server_for_one_module(tmp_path: Path, on_path: dict[str, str]) -> None:
+def test_the_example_of_a_server_for_one_module_passes(tmp_path: Path, on_path: dict[str, str]) -> None:
     text = block("One server state for a module or the whole run", "python")
     (tmp_path / "test_orders.py").write_text(text)
     said = run(
@@ -89,14 +89,14 @@ def test_the_ini_file_has_the_plugins_options() -> None:
     assert sorted(names) == sorted(re.findall(r'addini\(\s*"(\w+)"', plugin))
 
 
-def test_unittest(tmp_path: Path, on_path: dict[str, str]) -> None:
+def test_the_unittest_example_passes(tmp_path: Path, on_path: dict[str, str]) -> None:
     (tmp_path / "test_orders.py").write_text(block("unittest", "python"))
     assert "OK" in run(sys.executable, "-m", "unittest", "test_orders", cwd=tmp_path, env=on_path)
     run(sys.executable, "-c", "import test_orders; test_orders.test_a_function()", cwd=tmp_path, env=on_path)
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="no curl")
-def test_the_control_api_by_curl(tmp_path: Path, on_path: dict[str, str]) -> None:
+def test_the_curl_example_passes(tmp_path: Path, on_path: dict[str, str]) -> None:
     script = block("Use it from a shell", "sh").replace("curl -s", "curl -sS --fail-with-body")
     with Server() as server:
         said = run("sh", "-e", "-c", script, cwd=tmp_path, env={**on_path, "URL": server.url})
@@ -124,7 +124,7 @@ def javascript(tmp_path: Path, on_path: dict[str, str]) -> tuple[str, dict[str, 
     return str(node), {**on_path, "PATH": f"{path}:{found['PATH']}", "NO_COLOR": "1"}
 
 
-def test_vitest(tmp_path: Path, javascript: tuple[str, dict[str, str]]) -> None:
+def test_the_vitest_example_passes(tmp_path: Path, javascript: tuple[str, dict[str, str]]) -> None:
     node, environment = javascript
     said = run(
         node, "node_modules/vitest/vitest.mjs", "run", "--no-file-parallelism", cwd=tmp_path, env=environment
@@ -133,7 +133,7 @@ def test_vitest(tmp_path: Path, javascript: tuple[str, dict[str, str]]) -> None:
     assert "close timed out" not in said, "teardown was not called"
 
 
-def test_jest(tmp_path: Path, javascript: tuple[str, dict[str, str]]) -> None:
+def test_the_jest_example_passes(tmp_path: Path, javascript: tuple[str, dict[str, str]]) -> None:
     node, environment = javascript
     said = run(
         node, "node_modules/jest/bin/jest.js", "--runInBand", "--detectOpenHandles", cwd=tmp_path, env=environment
@@ -180,7 +180,7 @@ public final class Use {
 
 
 @pytest.mark.skipif(shutil.which("javac") is None, reason="no javac")
-def test_java(tmp_path: Path, on_path: dict[str, str]) -> None:
+def test_the_java_example_runs(tmp_path: Path, on_path: dict[str, str]) -> None:
     (tmp_path / "Tablegate.java").write_text(block("Java", "java"))
     (tmp_path / "Use.java").write_text(_USE_IN_JAVA)
     run("javac", "Tablegate.java", "Use.java", cwd=tmp_path, env=on_path)

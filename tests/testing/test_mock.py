@@ -60,7 +60,7 @@ def test_each_use_begins_empty(mock: Callable[..., Any]) -> None:
 
 
 @BOTH
-def test_start_and_stop(mock: Callable[..., Any]) -> None:
+def test_a_mock_is_empty_after_each_start(mock: Callable[..., Any]) -> None:
     started = mock()
     started.start()
     create()
@@ -141,7 +141,7 @@ def test_the_mock_lasts_while_a_coroutine_runs() -> None:
     assert [asyncio.run(work()), asyncio.run(work())] == [ARN] * 2
 
 
-def test_it_keeps_the_region_and_restores_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mock_aws_keeps_the_region_and_restores_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_REGION", raising=False)
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "own")
@@ -310,7 +310,7 @@ def errors_on_the_page() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("case", REFUSED_BY_AWS)
-def test_what_moto_accepts_and_aws_refuses(case: str) -> None:
+def test_requests_that_aws_refuses_and_moto_accepts_are_refused(case: str) -> None:
     with moto.mock_aws():
         REFUSED_BY_AWS[case]()
     with mock_aws(), pytest.raises(ClientError, match=re.escape(errors_on_the_page()[case])):

@@ -30,7 +30,7 @@ def server() -> Any:
         yield running
 
 
-def test_the_three_sdks_find_it(server: Server) -> None:
+def test_the_three_sdks_find_the_server(server: Server) -> None:
     server.control.reset()
     server.dynamodb_client().create_table(**TABLE)
     server.dynamodb().Table("things").put_item(Item={"id": "1", "n": 1})
@@ -41,7 +41,7 @@ def test_the_three_sdks_find_it(server: Server) -> None:
     ] or server.tablestore_client().list_table() == ("things",)
 
 
-def test_the_control_client(server: Server, tmp_path: Path) -> None:
+def test_the_control_client_has_each_operation(server: Server, tmp_path: Path) -> None:
     control, client = server.control, server.dynamodb_client()
     control.reset()
     client.create_table(**TABLE)
@@ -72,7 +72,7 @@ def test_the_control_client(server: Server, tmp_path: Path) -> None:
     assert control.clock()["frozen"] is False
 
 
-def test_as_a_decorator_it_sets_the_environment_while_the_function_runs(
+def test_a_decorated_function_runs_in_the_environment_of_the_server(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("AWS_SESSION_TOKEN", "of somebody else")
@@ -91,7 +91,7 @@ def test_as_a_decorator_it_sets_the_environment_while_the_function_runs(
     assert server.pid is None
 
 
-def test_of_a_test_case_each_test_begins_empty() -> None:
+def test_each_test_of_a_test_case_begins_empty() -> None:
     server = Server()
 
     @server
@@ -133,7 +133,7 @@ time.sleep(600)
 
 @pytest.mark.extended
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_it_never_outlives_its_parent(number: signal.Signals) -> None:
+def test_a_server_never_outlives_its_parent(number: signal.Signals) -> None:
     parent = subprocess.Popen([sys.executable, "-c", _PARENT], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
     pid = int(parent.stdout.readline())

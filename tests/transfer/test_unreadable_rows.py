@@ -85,7 +85,7 @@ def test_a_copy_goes_on_and_they_are_rejects(ends: Ends, tmp_path: Path) -> None
     assert [(line["key"]["pk"]["S"], line["key"]["sk"]["S"]) for line in lines] == KEYS
 
 
-def test_a_page_of_nothing_else(ends: Ends, tmp_path: Path) -> None:
+def test_a_page_can_have_only_unreadable_rows(ends: Ends, tmp_path: Path) -> None:
     source = ends[0].table
     source.unreadable = set(source.rows)
     counts = copy(tmp_path, ends)
@@ -116,7 +116,7 @@ def test_a_sweep_takes_them_for_neither_gone_nor_new(ends: Ends, tmp_path: Path)
 
 
 @pytest.mark.parametrize("sample", [None, 1000])
-def test_lint_names_them(ends: Ends, sample: int | None) -> None:
+def test_lint_names_unreadable_rows(ends: Ends, sample: int | None) -> None:
     report = lint(ends[0], Service.TABLEGATE, sample)
     assert (report.rows, report.rejected) == (ROWS, len(UNREAD))
     assert sorted(report.by_rule[rules.ROW_UNREADABLE].examples) == sorted(KEYS)
@@ -152,13 +152,13 @@ def test_verify_names_those_of_either_end(ends: Ends, tmp_path: Path, level: str
     assert report.status is ExitStatus.DIFFERENT
 
 
-def test_verify_counts_them(ends: Ends, tmp_path: Path) -> None:
+def test_verify_counts_unreadable_rows(ends: Ends, tmp_path: Path) -> None:
     copy(tmp_path, ends)
     report = verify(*ends, "count")
     assert (report.rows, report.status) == ((ROWS, ROWS - len(UNREAD)), ExitStatus.DIFFERENT)
 
 
-def test_diff_names_them(ends: Ends, tmp_path: Path) -> None:
+def test_diff_names_unreadable_rows(ends: Ends, tmp_path: Path) -> None:
     copy(tmp_path, ends)
     written: list[str] = []
     assert diff(*ends, written.append) is ExitStatus.DIFFERENT
@@ -168,7 +168,7 @@ def test_diff_names_them(ends: Ends, tmp_path: Path) -> None:
     )
 
 
-def test_such_a_table_has_no_signature(ends: Ends) -> None:
+def test_a_table_with_unreadable_rows_has_no_signature(ends: Ends) -> None:
     with pytest.raises(TransferError, match=r"memory:source: the row .* cannot be read: an attribute has no"):
         signature(ends[0])
     ends[0].table.unreadable.clear()

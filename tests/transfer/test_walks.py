@@ -111,7 +111,7 @@ def make_orders(url: str) -> None:
             )
 
 
-def test_from_dynamodb_to_postgresql(
+def test_the_walk_from_dynamodb_to_postgresql_runs(
     cloud: Running, postgres: PostgresServer, tmp_path: Path, free_port: int
 ) -> None:
     make_orders(cloud.url)
@@ -138,7 +138,7 @@ def test_from_dynamodb_to_postgresql(
             shell.close()
 
 
-def test_from_azure_table_to_dynamodb(cloud: Running, tmp_path: Path) -> None:
+def test_the_walk_from_azure_table_to_dynamodb_runs(cloud: Running, tmp_path: Path) -> None:
     place = f"DefaultEndpointsProtocol=http;AccountName=myaccount;AccountKey={AZURE_KEY};TableEndpoint={cloud.url}/myaccount;"
     with TableServiceClient.from_connection_string(place) as service:
         table = service.create_table("customers")

@@ -318,7 +318,7 @@ def test_sums_mind_neither_order_nor_parts_but_numbers(hashes: list[int], chance
 
 
 @pytest.mark.parametrize(("tolerance", "is_equal"), [(0.25, True), (0.2499999, False)])
-def test_tolerance(tolerance: float, is_equal: bool) -> None:
+def test_numbers_within_the_tolerance_are_equal(tolerance: float, is_equal: bool) -> None:
     copy = Copy.of(ITEMS, TABLEGATE, rows=10)
     copy.change(2, price=number("0.2"), doc=Value(Kind.MAP, {"a": Value(Kind.LIST, (number("1.25"), NULL))}))
     copy.first.rows[2] = row_of(ITEMS, {**copy.first.rows[2].latest, "price": number("0.45")})
@@ -409,7 +409,7 @@ def test_a_lenient_comparison_says_so() -> None:
     assert json.loads(usual.json())["lenient"] is False
 
 
-def test_what_is_written_meanwhile_is_no_difference() -> None:
+def test_rows_written_during_a_comparison_are_no_differences() -> None:
     copy = Copy.of(ITEMS, AZURE, rows=30)
     row = copy.second.rows.pop(7)
 
@@ -555,7 +555,7 @@ def test_the_fast_way_and_the_general_one_find_the_same(
 # diff and signature
 
 
-def test_diff() -> None:
+def test_diff_writes_each_difference() -> None:
     copy = Copy.of(ITEMS, AZURE, rows=30)
     copy.change(7, title=text("x\x1b[2J"), large=None)
     del copy.second.rows[9]

@@ -82,7 +82,7 @@ def are_equal(ends: Ends) -> bool:
     return ends[0].table.values == ends[1].table.values
 
 
-def test_everything_is_copied(ends: Ends, tmp_path: Path) -> None:
+def test_all_rows_are_copied(ends: Ends, tmp_path: Path) -> None:
     counts = copy(tmp_path, ends)
     assert are_equal(ends)
     assert (counts.rows, counts.rejected) == (300, 0)
@@ -91,12 +91,12 @@ def test_everything_is_copied(ends: Ends, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("parallel", [1, 3, 8])
-def test_any_number_of_threads(ends: Ends, tmp_path: Path, parallel: int) -> None:
+def test_any_number_of_threads_copies_all_rows(ends: Ends, tmp_path: Path, parallel: int) -> None:
     copy(tmp_path, ends, parallel=parallel)
     assert are_equal(ends)
 
 
-def test_an_empty_table(tmp_path: Path) -> None:
+def test_an_empty_table_is_copied(tmp_path: Path) -> None:
     ends = MemoryEndpoint(MemoryTable(definition_of())), MemoryEndpoint(MemoryTable(None))
     assert copy(tmp_path, ends).rows == 0
     assert ends[1].table.definition is not None
@@ -226,7 +226,7 @@ def test_a_source_that_changes_its_key(ends: Ends, tmp_path: Path) -> None:
         copy(tmp_path, ends)
 
 
-def test_an_absent_source(tmp_path: Path) -> None:
+def test_an_absent_source_ends_the_copy(tmp_path: Path) -> None:
     ends = MemoryEndpoint(MemoryTable(None)), MemoryEndpoint(MemoryTable(None))
     with pytest.raises(TableAbsent):
         copy(tmp_path, ends)
@@ -280,7 +280,7 @@ def test_ctrl_c_waits_for_what_a_thread_is_at(
     assert has_ended.is_set()
 
 
-def test_a_full_disk_under_the_job(ends: Ends, tmp_path: Path) -> None:
+def test_a_full_disk_under_the_job_ends_the_copy(ends: Ends, tmp_path: Path) -> None:
     job = begin(tmp_path)
     [[pages]] = job._connection.execute("PRAGMA page_count").fetchall()
     job._connection.execute(f"PRAGMA max_page_count = {pages}")

@@ -183,7 +183,7 @@ def test_an_existing_file_is_replaced_when_the_copy_is_complete(tmp_path: Path, 
     assert len(scanned(open_file(str(path), {}))) == 7
 
 
-def test_what_is_no_table_is_not_replaced(tmp_path: Path) -> None:
+def test_a_file_that_is_no_table_is_not_replaced(tmp_path: Path) -> None:
     source, _ = ends(0)
     (tmp_path / "t.jsonl").write_text("notes\n")
     (tmp_path / "folder").mkdir()

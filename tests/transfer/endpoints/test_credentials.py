@@ -56,7 +56,9 @@ def works(endpoint: Endpoint, service: Service, name: str) -> None:
     endpoint.close()
 
 
-def test_a_profile(strict_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_profile_has_the_credentials(
+    strict_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     credentials = tmp_path / "credentials"

@@ -264,7 +264,7 @@ def test_no_change_made_while_capturing_is_missed(things: DatabaseEndpoint) -> N
     assert scanned | told == {row.position for row in written}
 
 
-def test_what_is_not_there(opens: Opens, database_url: str, tmp_path: Path) -> None:
+def test_missing_tables_and_folders_are_reported(opens: Opens, database_url: str, tmp_path: Path) -> None:
     with pytest.raises(TableAbsent):
         opens(f"{database_url}#things").describe()
     with pytest.raises(TableAbsent):

@@ -76,7 +76,7 @@ def test_a_dynamodb_table_is_made_as_it_is_described(ours: Running) -> None:
     assert found.rows == 0
 
 
-def test_what_dynamodb_cannot_have_is_said(ours: Running) -> None:
+def test_definitions_that_dynamodb_lacks_are_reported(ours: Running) -> None:
     schema = KeySchema((column("pk"),), (column("sk"),))
     three = KeySchema((column("a"),), (column("b"), column("c")))
     definition = Definition(
@@ -149,7 +149,7 @@ def test_indexes_of_table_store_come_with_the_types_of_their_columns(ours: Runni
     assert [index.included for index in again.describe().indexes] == [("d",), ()]
 
 
-def test_what_table_store_cannot_have_is_said(ours: Running) -> None:
+def test_definitions_that_table_store_lacks_are_reported(ours: Running) -> None:
     schema = KeySchema((column("a"),), (KeyColumn("b", Kind.INT64, auto_increment=True),))
     definition = Definition(
         "definedotsless",

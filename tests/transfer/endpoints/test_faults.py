@@ -92,7 +92,7 @@ def test_lost_connections_are_made_again(ours: Running, service: Service) -> Non
         all_work(OPENERS[service](url, name), service)
 
 
-def test_what_was_done_without_an_answer_may_be_done_again(ours: Running, service: Service) -> None:
+def test_a_write_without_an_answer_is_repeated(ours: Running, service: Service) -> None:
     def lost(asked: Asked) -> None:
         asked.forward(asked.body)
 

@@ -166,7 +166,7 @@ def test_escapes_are_each_others_inverse(given_text: str) -> None:
             assert escapes.spelled(escapes.unspelled(given_text)) == given_text
 
 
-def test_an_existing_table() -> None:
+def test_the_names_and_kinds_of_an_existing_table_apply() -> None:
     """The names and kinds of the existing table apply. A text that is no key of its kinds is rejected."""
     source = Definition("people", AZURE, AZURE_KEY)
     existing = Definition("People", DYNAMODB, schema("id:DECIMAL", "when:TEXT"))

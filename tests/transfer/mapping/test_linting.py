@@ -66,7 +66,7 @@ def test_examples_and_attributes_are_few() -> None:
     assert report.by_rule[rules.NULL_ABSENT].attributes == {"n-": 50}
 
 
-def test_a_sample() -> None:
+def test_a_sample_has_the_requested_number_of_rows() -> None:
     source = PlainEndpoint(ITEMS, [row_of(pk=text(f"{at}"), a=NULL) for at in range(500)])
     assert lint(source, Service.AZURE_TABLE, sample=20).rows == 20
     assert lint(source, Service.AZURE_TABLE, sample=501).rows == 500
@@ -156,7 +156,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_no_terminal_no_table() -> None:
+def test_a_report_to_a_file_has_no_table() -> None:
     file = io.StringIO()
     report = lint(PlainEndpoint(ITEMS, [LOSSY]), Service.AZURE_TABLE)
     report.print(file)

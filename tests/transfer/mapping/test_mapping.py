@@ -28,7 +28,9 @@ def told(row: Row | None) -> object:
 
 
 @given(tables(), TARGETS, st.booleans())
-def test_the_same_again(table: tuple[Definition, list[Row]], target: Service, escaped: bool) -> None:
+def test_a_mapping_is_deterministic(
+    table: tuple[Definition, list[Row]], target: Service, escaped: bool
+) -> None:
     definition, made = table
     mapping = Mapping(definition, target, options=MappingOptions(escaped))
     again = Mapping(definition, target, options=MappingOptions(escaped))
@@ -104,7 +106,7 @@ def test_an_unchanged_row_can_be_refused(
 
 
 @given(tables(), TARGETS)
-def test_there_is_nothing_to_do_the_second_time(table: tuple[Definition, list[Row]], target: Service) -> None:
+def test_a_second_mapping_changes_nothing(table: tuple[Definition, list[Row]], target: Service) -> None:
     definition, made = table
     mapping = Mapping(definition, target)
     again = Mapping(mapping.definition, target)

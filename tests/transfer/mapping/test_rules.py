@@ -24,7 +24,7 @@ def test_fidelities_are_in_order() -> None:
     assert [each.value for each in Fidelity] == ["lossless", "rendered", "lossy", "impossible"]
 
 
-def test_the_table() -> None:
+def test_the_table_of_the_document_is_generated() -> None:
     printed = subprocess.run(
         [sys.executable, "-m", "tablegate.transfer.mapping.rules"],
         cwd=ROOT,

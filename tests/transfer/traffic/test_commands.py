@@ -116,7 +116,9 @@ def test_replay_ends_with_what_it_found(trace: Path, postgres_server: Running) -
     assert "and 1 more divergences" in short
 
 
-def test_replay_could_not_tell(trace: Path, tmp_path: Path, sqlite_server: Running) -> None:
+def test_replay_ends_with_status_2_if_it_cannot_compare(
+    trace: Path, tmp_path: Path, sqlite_server: Running
+) -> None:
     nowhere = f"http://127.0.0.1:{free_port()}"
     assert "cannot be reached" in tablegate("replay", trace, "--against", nowhere, code=2)
     foreign = tmp_path / "foreign"

@@ -228,7 +228,7 @@ def test_a_name_that_signs_is_no_secret_of_the_data() -> None:
     assert recording.without_secrets(request).body == b"tablegate"
 
 
-def test_what_looks_like_a_proof_in_data_is_data() -> None:
+def test_signatures_in_item_data_are_kept() -> None:
     """A table may hold links that are signed: a trace that changed them could not be sent again."""
     body = b'{"Item": {"link": {"S": "https://h/c?sv=1&sig=c2VjcmV0c2ln"}}}'
     assert recording.without_secrets(Request("POST", "/", (), body)).body == body
@@ -330,7 +330,7 @@ def test_a_trace_that_is_cut_anywhere_is_read_up_to_there(tmp_path: Path) -> Non
     assert list(TraceReader(whole)) == events
 
 
-def test_what_is_no_trace_is_called_so(tmp_path: Path) -> None:
+def test_a_file_that_is_no_trace_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "file"
     for content, words in (
         (b"", "not compressed"),

@@ -260,7 +260,7 @@ def test_only_an_undecidable_difference_makes_a_result_unknown() -> None:
         ("ExecuteTransaction", "nonsense", True),
     ],
 )  # fmt: skip
-def test_which_requests_write(target: str, body: Any, is_write: bool) -> None:
+def test_requests_that_write_are_recognized(target: str, body: Any, is_write: bool) -> None:
     headers = (("x-amz-target", f"DynamoDB_20120810.{target}"),)
     assert DynamoDB().is_write(Request("POST", "/", headers, json.dumps(body).encode())) is is_write
 

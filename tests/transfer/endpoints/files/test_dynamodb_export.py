@@ -258,7 +258,7 @@ def of_key(row: Any) -> Any:
     return row.latest["Id"].data
 
 
-def test_what_is_wrong_is_named(tmp_path):
+def test_errors_of_an_export_are_named(tmp_path):
     def refused(words: str, **options: str) -> None:
         with pytest.raises(BadFile) as error:
             scanned(open_file(str(tmp_path), {**KEYS, **options}))

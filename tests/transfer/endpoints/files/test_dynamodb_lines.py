@@ -148,7 +148,7 @@ WRONG = [
 """(file, a part of the message)"""
 
 
-def test_what_is_wrong_is_named_with_its_line(tmp_path):
+def test_errors_are_named_with_their_line(tmp_path):
     for data, words in WRONG:
         with pytest.raises(BadFile) as refused:
             items(put(tmp_path, data))

@@ -141,7 +141,7 @@ def test_a_new_copy_does_not_touch_what_an_unfinished_one_left(tmp_path):
         JsonLines(path).create(DEFINITION)
 
 
-def test_what_holds_no_row_yet_is_begun_anew(tmp_path):
+def test_a_file_without_rows_is_begun_anew(tmp_path):
     path = tmp_path / "t.jsonl"
     target = JsonLines(path)
     target.create(DEFINITION)
@@ -306,7 +306,7 @@ def test_rows_go_through_a_pipe(tmp_path):
     assert len(scanned(JsonLines(tmp_path / "whole.jsonl"))) == 2, "what a pipe made is a whole file"
 
 
-def test_what_files_cannot_do_is_said(tmp_path):
+def test_operations_that_files_lack_are_refused(tmp_path):
     file = JsonLines(tmp_path / "t.jsonl")
     for refused in (
         lambda: file.get([]),

@@ -100,7 +100,7 @@ def _write(path: Path, noted: int, options: list[str], kill_after: int | None) -
     return noted
 
 
-def test_a_writer_without_its_partial_file_reports_it(tmp_path):
+def test_a_missing_partial_file_is_reported(tmp_path):
     path = tmp_path / "t.jsonl"
     target = open_file(str(path), {})
     target.create(DEFINITION)

@@ -188,7 +188,7 @@ def test_other_peoples_types(tmp_path, column, expected):
         (pa.array([[(1, 2)], None], pa.map_(pa.int32(), pa.int32())), "a map key is not text"),
     ],
 )
-def test_what_would_lose_something_is_refused(tmp_path, column, words):
+def test_values_that_would_lose_information_are_refused(tmp_path, column, words):
     with pytest.raises(BadFile, match=r"f\.parquet, row group 0, row 1: column 'a'") as refused:
         foreign(tmp_path, {"a": column})
     assert words in str(refused.value)

@@ -73,7 +73,7 @@ def test_texts_are_no_formulas_and_come_back_exactly(tmp_path):
         open_file(path, {"formulas": "none"})
 
 
-def test_what_is_written_is_what_the_tool_writes_today(tmp_path):
+def test_written_files_equal_those_of_the_current_tool(tmp_path):
     """Types without prefix (#8772), quotes doubled, CRLF, base64, Z.
 
     An absent value is an empty value with an empty type.
@@ -119,7 +119,7 @@ def test_an_old_export_is_read(tmp_path):
 HEADER = "PartitionKey,RowKey,a,a@type\r\n"
 
 
-def test_absent_and_empty_differ(tmp_path):
+def test_absent_and_empty_cells_differ(tmp_path):
     absent, empty = read_text(tmp_path, HEADER + "p,1,,\r\np,2,,String\r\n")
     assert "a" not in absent.latest and empty.latest["a"] == Value(Kind.TEXT, "")
     absent, empty = read_text(tmp_path, HEADER + "p,1,,\r\np,2,,String\r\n", empty="drop")
@@ -170,7 +170,7 @@ def test_other_delimiters(tmp_path):
         ("PartitionKey,RowKey,Timestamp\r\np,1,yesterday\r\n", "line 2: 'Timestamp'"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_named_with_its_line(tmp_path, text, words):
+def test_errors_are_named_with_their_line(tmp_path, text, words):
     """ "null" is a text and no absent value: the tool's own words for it (#1855)."""
     with pytest.raises(BadFile, match=r"in\.csv, line \d") as refused:
         read_text(tmp_path, text)
