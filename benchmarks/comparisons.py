@@ -81,7 +81,7 @@ class Comparison:
 
 
 Slices = dict[int, tuple[float, float]]
-"""By round: requests a second, and microseconds of CPU for a request."""
+"""For each round: requests a second, and microseconds of CPU for a request."""
 
 
 def compare(

@@ -164,7 +164,7 @@ class Rows:
                 database.execute("UPDATE bodies SET body = ? WHERE id = ?", (body, *existing))
                 database.execute(f"UPDATE rows SET modified_at = ? WHERE {_AT}", (facts[4], *facts[:4]))
 
-    # Operations, each of which returns its number of rows
+    # Operations. Each returns its number of rows
 
     def insert(self, size: int = _TICK) -> int:
         """Append new rows to partitions."""

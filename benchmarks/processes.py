@@ -91,7 +91,7 @@ def _stat(pid: int) -> list[str]:
 
 
 class Process:
-    """A program on a core. Its output goes to a log file, the end of which is shown on failure."""
+    """A program on a core. Its output goes to a log file. A failure shows the end of the file."""
 
     def __init__(
         self,

@@ -1,1 +1,1 @@
-"""One folder a dialect: bytes, names, limits, error texts and signatures; no SQL, no other dialect."""
+"""The adapters of the dialects, one folder each: bytes, names, limits, error texts and signatures."""

@@ -1,4 +1,4 @@
-"""The pytest plugin: fixtures that give each test an empty server. No cost for tests that do not use them.
+"""The pytest plugin: fixtures that give each test an empty server. Other tests cost nothing.
 
 Each process of the run (each worker of xdist) has one server at a time, on one port. Clock, faults and recorded
 requests belong to a server, so workers do not share one. `pytest --markers` and the ini options of `pytest --help` list

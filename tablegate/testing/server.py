@@ -164,7 +164,7 @@ class Server:
     # SDK configuration
 
     def environment(self) -> dict[str, str]:
-        """Return the variables by which AWS SDKs find the server, and Azure's connection string."""
+        """Return the variables that lead AWS SDKs to the server, and Azure's connection string."""
         return {
             "AWS_ENDPOINT_URL_DYNAMODB": self.url,
             "AWS_ENDPOINT_URL_DYNAMODB_STREAMS": self.url,

@@ -78,7 +78,7 @@ class ServiceUnavailable(TransferError):
 
 
 class CannotResume(TransferError):
-    """What a job needs to continue is gone: its source has changed, or its copied rows were removed."""
+    """A job cannot continue: its source has changed, or its copied rows were removed."""
 
     remedy = Remedy.RESTART
 

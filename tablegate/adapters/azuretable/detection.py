@@ -43,7 +43,7 @@ _SERVICE_HOSTS = re.compile(
 
 
 class AzureTableDetection(Detection):
-    """What a server needs of Azure Table before its first request."""
+    """The part of Azure Table that a server needs before its first request."""
 
     name = DIALECT
     hint = _HINT

@@ -31,9 +31,9 @@ class Flavour:
     - `check_new_name`, `check_name`: check the name of a table to create, and of a table to find.
     - `page_of`: the maximum number of entities of a page for a value of $top. Raises ServiceError.
     - `codes`: codes of errors that differ, code of Storage -> code of this flavour.
-    - `unknown_paths`: the error for an account URL that ends in a table's name. None: that of each resource.
+    - `unknown_paths`: the error for an account URL that ends in a table's name. With None, each resource has its own.
     - `has_service_documents`: there are service properties, statistics and access policies.
-    - `joined_names`: names, in lower case, of which the spellings are one property. The first one counts.
+    - `joined_names`: names, in lower case. All spellings of one are one property, and the first one counts.
     - `reserved_names`: names, in lower case, that no property can have.
     - `has_storage_sizes`: values and entities have the limits of Storage. Otherwise those of Cosmos DB.
     - `has_queryable_timestamp`: a comparison with Timestamp can be true.
@@ -165,7 +165,7 @@ class Flavours:
     def find(self, host: str, account: str) -> Flavour | None:
         """Return the flavour of an account at a host, "" if hosts name no account.
 
-        None: the host is that of the service in which the settings do not have this account.
+        The result is None at a host of the service for an account that the settings do not have.
         """
         own = self._by_account.get(account)
         for pattern, flavour in _HOSTS:

@@ -136,7 +136,7 @@ class CallContext(NamedTuple):
     gateway: Gateway
     headers: Mapping[str, str] = MappingProxyType({})
     authorization: Authorization | None = None
-    """The permissions of the caller. None: unrestricted."""
+    """The permissions of the caller, or None if the caller is unrestricted."""
 
     def can_list(self, path: str) -> bool:
         """True if the caller may see an entry of a list. `path`: the resource."""
@@ -148,7 +148,7 @@ class CallContext(NamedTuple):
 
 
 Answer = dict[str, Any] | bytes | None
-"""The body of an answer: an object, or its JSON if the handler has spliced it. None: no body."""
+"""The body of an answer: an object, or its JSON if the handler has spliced it. None if the answer has no body."""
 
 
 Handler = Callable[[CallContext], Coroutine[Any, Any, Answer]]

@@ -1,6 +1,6 @@
 """The capabilities of this dialect, which common modules do not import: their operations and extensions.
 
-To remove a capability is to delete its folder in features/ and its lines here.
+A capability is removed by deleting its folder in features/ and its lines here.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ _SERVICE_HOSTS = re.compile(
 
 
 class DynamoDBDetection(Detection):
-    """What a server needs of DynamoDB before its first request."""
+    """The part of DynamoDB that a server needs before its first request."""
 
     name = DIALECT
     hint = _HINT

@@ -1,7 +1,7 @@
 """The record of an operation: its name, handler, input, rule and purpose, and whether it may block.
 
-validation/ has the inputs: members, their constraints, and their order of checks. validation/ checks a shape by
-two validators. validation/ has the rules about several members.
+validation/ has the inputs (members, their constraints and their order of checks), the two validators that check them, and
+the rules about several members.
 
 Sources: members and constraints from botocore 1.44.5 service-2.json. The order and the enum lists are from
 dynalite (captured from the service). The service still checks members in this order (paritysuite, September

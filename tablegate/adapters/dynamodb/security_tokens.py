@@ -110,7 +110,7 @@ def answer(request: Request, gateway: Gateway) -> Reply:
 
 
 def _form(request: Request) -> dict[str, str]:
-    """Return the members of a request, each of which is given once. Raises _Refusal."""
+    """Return the members of a request. Raises _Refusal if one is given twice."""
     if len(request.body) > _MAX_BODY_BYTES:
         raise _Refusal(413, "RequestEntityTooLarge", "The request is too large.")
     try:

@@ -51,7 +51,7 @@ class CallContext(NamedTuple):
     now_ms: int
     may_be_old: bool = False
     authorization: Authorization | None = None
-    """The permissions of the caller. None: unrestricted."""
+    """The permissions of the caller, or None if the caller is unrestricted."""
     hold: Callable[[int], None] = _hold_nothing
     """Sets the number of bytes that the call holds in memory (RequestMemory.hold). Raises Busy."""
     check_client: Callable[[], None] = _check_nothing
@@ -71,7 +71,7 @@ class TableOrIndex(NamedTuple):
     """A table, or an index of it, as the target of a read.
 
     `key`: its key columns. For an index, the remaining key columns of the table are appended. `shown`: attributes in an
-    index (None: all).
+    index, or None for all.
     """
 
     table: Table

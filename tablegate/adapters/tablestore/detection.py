@@ -18,7 +18,7 @@ _SERVICE_HOSTS = re.compile(
 
 
 class TableStoreDetection(Detection):
-    """What a server needs of Table Store before its first request."""
+    """The part of Table Store that a server needs before its first request."""
 
     name = DIALECT
     hint = _HINT

@@ -105,7 +105,7 @@ def _bounds(search: RowSearch, columns: tuple[KeyColumn, ...]) -> tuple[list[str
 
 
 def _column_bounds(condition: Condition) -> tuple[Value | None, Value | None]:
-    """Return the lowest value of a key column, and the lowest value above the range. None: unbounded."""
+    """Return the lowest value of a key column, and the lowest value above the range. None means unbounded."""
     value = condition.values[0]
     match condition.operator:
         case Operator.LT:

@@ -1,6 +1,6 @@
 """The operations on tables: CreateTable, ListTable, DescribeTable, UpdateTable, DeleteTable, defined columns, split points.
 
-OPERATIONS lists them, and those on secondary indexes (indexes.py).
+OPERATIONS lists them, and those on secondary indexes (secondary_indexes.py).
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 
 class Entry:
-    """What precedes a page: limits of forms, the origin check, the session, sign-in and sign-out."""
+    """The steps before a page: limits of forms, the origin check, the session, sign-in and sign-out."""
 
     def __init__(self, gateway: Gateway, fields: Mapping[str, int]) -> None:
         self._fields = fields

@@ -79,7 +79,7 @@ class Preview(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """What a change of many rows has done. `after`: the place where it goes on, "" at its end."""
+    """The progress of a change of many rows. `after`: the place where it continues, "" at its end."""
 
     done: int
     skipped: int
@@ -225,7 +225,7 @@ class BulkPages(Pages):
 
 
 def _new_value(form: BulkForm, table: Table, display: RowDisplay) -> Value | None:
-    """Return the new value of the attribute. None: it is removed. Raises BadSearch."""
+    """Return the new value of the attribute, or None to remove it. Raises BadSearch."""
     if form.change == "delete":
         return None
     if not form.target:

@@ -1,4 +1,4 @@
-"""Forms and sections of dialects/administration_forms.py on pages: what was sent, what is shown, and the errors beside it.
+"""Forms and sections of dialects/administration_forms.py on pages: submitted values, shown values, and the errors beside them.
 
 Their operations are those of the dialects, run as the visitor of the page.
 """

@@ -1,4 +1,4 @@
-"""Charts of the last quarter of an hour, hour or day: of the server, of its operations, and of tables. The pages that show them.
+"""Charts of the server, of its operations and of tables, for the last 15 minutes, hour or day, and the pages that show them.
 
 The values come from the history of the metrics (observability/metrics.py). templates/console/chart.html draws a chart as SVG
 without a fixed width: lines are stretched, and texts keep their size.
@@ -33,7 +33,7 @@ BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.
 
 CurveValues = Sequence[float | None]
 Curve = tuple[str, CurveValues]
-"""A label and the values of successive intervals. None: no sample."""
+"""A label and the values of successive intervals. An interval without a sample has None."""
 
 
 class Line(NamedTuple):
@@ -169,7 +169,7 @@ def _rates(found: Excerpt, figure: str) -> CurveValues:
 
 
 def bucket(bound: float) -> str:
-    """Return the figure of the requests that took at most so many seconds."""
+    """Return the figure of the requests that took at most a number of seconds."""
     return "le +Inf" if bound == math.inf else f"le {float(bound)}"
 
 

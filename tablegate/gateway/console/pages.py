@@ -1,8 +1,7 @@
 """The base of the console's pages: templates and headers, texts of errors, and the tables of a visitor.
 
 A page is rendered from a template by `render`. Each error has a status and a text.
-`Pages` has what all pages use: the gateway, the forms of rows, and facts for the audit
-log.
+`Pages` has the objects that all pages use: the gateway, the forms of rows, and facts for the audit log.
 """
 
 from __future__ import annotations
@@ -227,7 +226,7 @@ class Tab(NamedTuple):
 
 
 class RowRights(NamedTuple):
-    """What a visitor can do with one row."""
+    """The operations that a visitor can do with one row."""
 
     get: bool
     put: bool

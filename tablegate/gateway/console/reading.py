@@ -272,7 +272,7 @@ class Cursor(NamedTuple):
 class RowPage:
     """A page of rows in the order of the search.
 
-    - `before`, `after`: the positions where the previous and the next page begin. None: there is no such page.
+    - `before`, `after`: the positions where the previous and the next page begin, or None if there is no such page.
     - `scanned`: number of rows that were read.
     - `is_whole`: False if the time ended before the page was full. Then it goes on in the direction of reading.
     """

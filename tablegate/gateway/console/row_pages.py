@@ -63,7 +63,7 @@ _CHOSEN = 100
 class PageFields(NamedTuple):
     """The fields of a request that are about the page of results, not about the search.
 
-    - `columns`: the chosen columns. None: the most common ones.
+    - `columns`: the chosen columns, or None for the most common ones.
     - `form`: the form of rows as JSON, "" for a table.
     - `found`, `scanned`: rows of earlier requests of the same page, which ended early.
     """

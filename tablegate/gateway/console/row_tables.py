@@ -22,7 +22,7 @@ _COLUMNS = 30
 
 
 class Line(NamedTuple):
-    """One row: its place in the table ("" if unknown), and its cells in the order of the columns. None: no value."""
+    """One row: its place in the table ("" if unknown), and its cells in the order of the columns. A missing value is None."""
 
     place: str
     cells: list[Cell | None]
@@ -67,7 +67,7 @@ def document(displays: Mapping[str, RowDisplay], form: str, table: Table, row: R
 
 
 class Difference(NamedTuple):
-    """An attribute that two rows have with different values. None: the row does not have it."""
+    """An attribute that two rows have with different values. A row without the attribute has None."""
 
     name: str
     before: Cell | None

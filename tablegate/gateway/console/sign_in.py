@@ -48,8 +48,8 @@ _MAX_COOKIE_TOKEN = 3500  # browsers drop cookies of more than 4,096 bytes
 class ConsoleUser:
     """The caller of a page.
 
-    - `scope`: the namespaces with the tables that are shown (model/authorization/quotas.py). None: all.
-    - `authorization`: the permissions there. None: unrestricted.
+    - `scope`: the namespaces with the tables that are shown (model/authorization/quotas.py), or None for all.
+    - `authorization`: the permissions there, or None if the user is unrestricted.
     - `grantee`: the caller's name in grants. "": all grants are shown.
     """
 

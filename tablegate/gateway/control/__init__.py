@@ -1,1 +1,1 @@
-"""The control API under /_tablegate/, by which tests and operators control a running server, and its health."""
+"""The control API under /_tablegate/: tests and operators control a running server with it, and read its health."""

@@ -56,7 +56,7 @@ OpenFile = Callable[[], BinaryIO]
 
 
 class _LimitedFile:
-    """A file of which at most `left_bytes` more can be read."""
+    """A file that refuses to be read beyond `left_bytes` more."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -383,7 +383,7 @@ def _restore(engine: Engine, making: str, described: dict[str, Any], file: IO[by
 
 
 def _batches(file: IO[bytes]) -> Iterator[list[bytes]]:
-    """Yield the lines of a file in lists, each of which ends at a bound."""
+    """Yield the lines of a file in lists of bounded size."""
     lines: list[bytes] = []
     size = 0
     for line in lines_of(file, ROW_BYTES):

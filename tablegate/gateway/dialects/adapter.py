@@ -43,7 +43,7 @@ class RowDisplay(NamedTuple):
     - `shown_row`: returns a row as a JSON document.
     - `document_of`: returns attributes as a JSON document that can be edited.
     - `values_of`: returns the attributes of such a document. Raises ValueError.
-    - `write_of`: returns the write that puts a row with these attributes in place of an old one (None: there is none).
+    - `write_of`: returns the write that puts a row with these attributes in place of an old one, or of None.
       It checks the limits of the service. The number is the current time in milliseconds. Raises ValueError.
     - `request_code`: returns a search of a server at a URL as code of SDKs: name of the SDK -> code. Raises
       NotExpressible.

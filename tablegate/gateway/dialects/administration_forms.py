@@ -1,4 +1,4 @@
-"""Forms and sections by which the console administers the tables of a dialect.
+"""Forms and sections of the console that administer the tables of a dialect.
 
 adapters/*/administration.py describes both as data, and begins the dialect's own operations. The console shows the forms, and
 runs the operations as the visitor (console/forms.py). So the dialect validates all input, with the service's own texts.
@@ -48,7 +48,7 @@ class Field(NamedTuple):
 class Form(NamedTuple):
     """A form that runs one operation.
 
-    - `document_of`: returns the operation's arguments for a table (None: no particular one) and the values. Raises BadField.
+    - `document_of`: returns the operation's arguments for a table (or None) and the values. Raises BadField.
     - `done`: the message after success.
     - `question`: asked before the form is sent, with the values in braces.
     """
@@ -115,7 +115,7 @@ class Section(NamedTuple):
 class OperationRequest(NamedTuple):
     """An operation to run for a caller, with its arguments as the JSON of the service's documentation.
 
-    `authorization`: the caller's permissions. None: unrestricted.
+    `authorization`: the caller's permissions, or None if the caller is unrestricted.
     """
 
     operation: str

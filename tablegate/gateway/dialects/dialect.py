@@ -102,12 +102,12 @@ THROTTLING, INTERNAL, CONFLICT, LIMIT = "throttling", "internal", "conflict", "l
 
 
 class Detection(ABC):
-    """What a server needs of a dialect before its first request: how it detects that request, and how it starts."""
+    """The part of a dialect that a server needs before its first request: its detection, and its start."""
 
     name: ClassVar[str]
     """The name in the settings and of the folder in adapters/."""
     hint: ClassVar[str] = ""
-    """How to point an SDK at `{url}`, printed at the start."""
+    """A hint that points an SDK at `{url}`, printed at the start."""
     service_hosts: ClassVar[re.Pattern[str]] = re.compile("(?!)")
     """The host names of the service, in lower case. Only its operator controls their addresses (security/browsers.py)."""
 
@@ -139,7 +139,7 @@ class Dialect(Detection):
     operations: ClassVar[frozenset[str]] = frozenset()
     """The names that `operation` returns for requests of this dialect that it knows."""
     batches: ClassVar[frozenset[str]] = frozenset()
-    """Operations of several members, each of which may stay unprocessed (request_context.is_left_out)."""
+    """Operations of several members. Each member may stay unprocessed (request_context.is_left_out)."""
     blocking_operations: ClassVar[Set[str]] = frozenset()
     """Operations that can wait for other systems than the database, or with modules that are not imported yet
     (operation_table.py). The server runs them on a thread."""
@@ -286,7 +286,7 @@ class Dialect(Detection):
         return gate.run(self.gateway.engine, commands, request.authorization)
 
     def finalize_authorization(self, request: Request, reply: Reply) -> Reply:
-        """Return the reply to a restricted request of which no command was authorized: a refusal if no grant matches it."""
+        """Return the reply to a restricted request without an authorized command: a refusal if no grant matches it."""
         authorization = request.authorization
         assert authorization is not None
         return gate.finalize(authorization, reply, partial(self.refuse, request))

@@ -100,7 +100,7 @@ class Engine:
         table_definitions.add_works(self.background)
         indexing.add_works(self.background)
         self.run_count = 0
-        """Number of lists of commands that were run, by which background work notices clients."""
+        """Number of lists of commands that were run. Background work notices clients by it."""
 
     def register(self, commands: Mapping[type[Command[Any]], Callable[..., Any]]) -> None:
         """Register the functions that run the commands of a capability.

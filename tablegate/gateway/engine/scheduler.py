@@ -27,7 +27,7 @@ BATCH_S, PARTS_BESIDE_CLIENTS = 0.02, 2
 # Bounds of a batch. With fewer rows, commits would cost more than rows. With more, a batch that suddenly slows down
 # would take too long. Large rows are bounded by their bytes.
 MIN_ROWS, MAX_ROWS = 128, 4_096
-# A large backlog: so many rows, or so many seconds of work at a whole core. More rows are not counted.
+# The size of a large backlog, in rows, or in seconds of work at a whole core. More rows are not counted.
 LARGE_BACKLOG_ROWS, LARGE_BACKLOG_S = COUNTED_ROWS, 100.0
 
 

@@ -47,8 +47,8 @@ class Transactions:
         self.readers: FunctionsOfCommands[reading.Reader] = FunctionsOfCommands(installation, {})
         """The functions of reads that capabilities have registered."""
         self.write_hooks = WriteHooks(installation, Tokens, Numbering, StreamRecorder)
-        """What writes do besides rows and index entries, in the order of locks (docs/architecture.md section 4). Those of
-        capabilities come before streams."""
+        """The hooks of writes, in the order of locks (docs/architecture.md section 4). Those of capabilities come before
+        streams."""
 
     def read(self, commands: list[Command[Any]]) -> list[Any]:
         """Return the outcome or GatewayError of each read, all from one snapshot."""

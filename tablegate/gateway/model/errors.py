@@ -3,7 +3,7 @@
     GatewayError
     ├── TableMissing, TableExists, TableBusy, IndexMissing, StreamMissing
     ├── ConditionFailed            the condition of one write was false
-    ├── GroupRefused               the reasons of a group of writes, one for each write (None: no error)
+    ├── GroupRefused               the reasons of a group of writes, one for each write (None if it has no error)
     ├── InvalidInput
     │   ├── BadKey                 a key column is missing, of the wrong kind, or not a key column
     │   ├── KeyTooLong

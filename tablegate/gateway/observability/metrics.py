@@ -215,7 +215,7 @@ class Counter(NamedTuple):
     """The name of a counter: of the `server`, of an `operation` ("dynamodb PutItem"), or of a `table`.
 
     figure: requests, errors, throttled, seconds, ticks, tick_requests, read, write, or "le BOUND", the cumulative number of
-    requests that took at most so many seconds.
+    requests that took at most BOUND seconds.
     """
 
     kind: str

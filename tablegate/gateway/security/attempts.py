@@ -1,7 +1,7 @@
 """Counts of wrong secrets, by the client's address and by the name of the credential.
 
 Every secret is compared first, and a right one is always accepted. So wrong secrets of other clients cannot lock out the owner,
-even behind one address. A wrong secret takes one attempt from three allowances, each of which fills again with time:
+even behind one address. A wrong secret takes one attempt from three allowances. Each fills again with time:
 
 - of this address for this name: 5 attempts, then one every 5 seconds
 - of this address for all names: 20 attempts, then one every second

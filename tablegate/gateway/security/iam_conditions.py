@@ -52,7 +52,7 @@ GlobMaker = Callable[[str], Glob]
 
 
 def conditions_of(element: Any, glob_of: GlobMaker) -> Iterator[conditions.Condition]:
-    """Yield the conditions of a Condition element, all of which must hold. Raises BadPolicy."""
+    """Yield the conditions of a Condition element. All of them must hold. Raises BadPolicy."""
     if not isinstance(element, dict):
         raise BadPolicy("Condition is not an object")
     for operator, keys in element.items():

@@ -195,7 +195,7 @@ class Certificate:
     """TLS with a certificate and its key. `context` uses the files as last loaded for new connections."""
 
     def __init__(self, certificate: Path, key: Path) -> None:
-        """Load the files. Raises OSError, of which ssl.SSLError is a subclass."""
+        """Load the files. Raises OSError or its subclass ssl.SSLError."""
         self._paths = certificate, key
         self.context = _tls_context(*self._paths)
         self.expires_at = _expires_at(certificate)

@@ -78,8 +78,8 @@ class Standbys:
     def choose(self, own_position: int, reader: int) -> Standby | None:
         """Return a standby that is fresh enough, or None if the primary must answer.
 
-        A standby must have all that was committed before the staleness bound, and the log up to position `own_position` (0:
-        no such condition). Waits a short time for the latter.
+        A standby must have all that was committed before the staleness bound, and the log up to position `own_position` (0
+        if there is no such bound). Waits a short time for the latter.
         """
         required_position = self._required_position()
         if required_position is None:

@@ -1,4 +1,4 @@
-"""What a copy stores in its job file and reads from it: pages, rejected rows, segments and changed keys."""
+"""Records of a copy in its job file: pages, rejected rows, segments and changed keys."""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@ Rows have the service's property names. The mapping converts them. The service h
 queries entities by Timestamp, with an overlap, because a write may become visible after a later one.
 
 Parts of a table for parallel reading are ranges of PartitionKey, or of RowKey if there is one partition only. The service
-reports neither counts nor split points. Keys are sampled by probes, each of which returns the first key after a given one.
-For each known prefix there is a probe for each next character. The sampled keys are divided evenly. So parts differ in
-size, but together they are always the whole table. Keys are ordered by UTF-16 code units.
+reports neither counts nor split points. Keys are sampled by probes. A probe returns the first key after a given one. For
+each known prefix there is a probe for each next character. The sampled keys are divided evenly. So parts differ in size, but
+together they are always the whole table. Keys are ordered by UTF-16 code units.
 
 A range is a dictionary. `partition` selects one PartitionKey. `from` (inclusive), `after` (exclusive) and `to`
 (exclusive) limit the RowKey if there is a partition, else the PartitionKey.

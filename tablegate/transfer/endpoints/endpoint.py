@@ -100,7 +100,7 @@ class ScanPage(NamedTuple):
 
     @classmethod
     def of(cls, rows: Sequence[AnyRow], resume: JSON | None) -> ScanPage:
-        """Return a page of rows, some of which may be unreadable."""
+        """Return a page of rows. Some of them may be unreadable."""
         return cls(
             [row for row in rows if isinstance(row, Row)],
             resume,

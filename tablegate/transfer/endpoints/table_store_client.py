@@ -5,13 +5,11 @@ converts rows cell by cell in Python. So messages and rows are the adapter's. Er
 
 Credentials are taken from the first of these sources. INSTANCE is the instance's name in capitals.
 
-1. TABLESTORE_ACCESS_KEY_ID_INSTANCE and TABLESTORE_ACCESS_KEY_SECRET_INSTANCE, with
-TABLESTORE_SECURITY_TOKEN_INSTANCE for
-   temporary credentials
+1. TABLESTORE_ACCESS_KEY_ID_INSTANCE and TABLESTORE_ACCESS_KEY_SECRET_INSTANCE, with TABLESTORE_SECURITY_TOKEN_INSTANCE
+   for temporary credentials
 2. The same names without an instance, as in the SDK's samples
-3. ALIBABA_CLOUD_ACCESS_KEY_ID, ALIBABA_CLOUD_ACCESS_KEY_SECRET and ALIBABA_CLOUD_SECURITY_TOKEN, as in all of
-Alibaba Cloud's
-   tools
+3. ALIBABA_CLOUD_ACCESS_KEY_ID, ALIBABA_CLOUD_ACCESS_KEY_SECRET and ALIBABA_CLOUD_SECURITY_TOKEN, as in all tools of
+   Alibaba Cloud
 """
 
 from __future__ import annotations

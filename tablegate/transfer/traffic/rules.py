@@ -1,6 +1,6 @@
 """The table of rules for expected differences between two services that received the same requests.
 
-Each rule has a name, by which reports count it, and a reason. Its places are paths in a reply, such as
+Each rule has a name and a reason. Reports count rules by name. Its places are paths in a reply, such as
 `headers/etag` or `body/Items`. In a path `*` is one name, `**` any number of names and `[]` a list element. A prefix
 with a colon limits the path to that operation. Module comparing.py applies the rules to replies, and the dialects to
 requests.

@@ -139,7 +139,7 @@ def _is_ignored(name: str) -> bool:
 def parse_entity(
     body: bytes, joined_names: frozenset[str] = frozenset(), read: values.Read = values.read
 ) -> ParsedEntity:
-    """Parse an entity. `joined_names`: names, in lower case, of which only the first spelling counts.
+    """Parse an entity. `joined_names`: names, in lower case. Only the first spelling of each counts.
 
     `read`: the reader of values. Raises ServiceError: InvalidInput, DuplicatePropertiesSpecified, PropertyNameInvalid
     and the limits.

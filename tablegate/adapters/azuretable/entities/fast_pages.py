@@ -69,7 +69,7 @@ class _PageWriter:
         self.add(concatenated.bodies.split(b"\n"), concatenated.modified_at)
 
     def add(self, bodies: Sequence[bytes], written_at: Sequence[int]) -> None:
-        """Add rows, most of which match a few templates."""
+        """Add rows. Most of them match a few templates."""
         if len(bodies) < _ROWS_MIN and not self._templates:
             self.found += map(self._general, bodies, written_at)
             return

@@ -94,7 +94,7 @@ def key_tests(tree: ConditionNode, placeholders: Placeholders) -> tuple[KeyTest,
 
 
 ColumnCheck = Callable[[KeyColumn, bool], None]
-"""A further check of the request at a key column (True: of the partition), before the test on it is checked."""
+"""A further check of the request at a key column (True if it is of the partition), before the test on it is checked."""
 
 
 def key_range(

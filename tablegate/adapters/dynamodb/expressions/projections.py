@@ -22,7 +22,7 @@ from tablegate.gateway.model.expressions.updates import Action, Add, Remove, Set
 from tablegate.gateway.model.values.values import Kind, Value
 
 Branches = dict[str | int, Any]
-"""Step -> Branches of the requested parts within it. None: all of it."""
+"""Step -> Branches of the requested parts within it, or None for all of it."""
 
 
 class ProjectionPaths(NamedTuple):

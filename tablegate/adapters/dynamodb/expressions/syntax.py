@@ -62,7 +62,7 @@ class AndNode(NamedTuple):
 
 
 class OrNode(NamedTuple):
-    """Conditions of which at least one must be true."""
+    """Conditions. At least one must be true."""
 
     parts: tuple[ConditionNode, ...]
 

@@ -1,1 +1,1 @@
-"""The data plane: items, batches, pages, transactions and streams."""
+"""The data plane: items, batches, pages and transactions."""

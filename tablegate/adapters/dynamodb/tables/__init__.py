@@ -1,1 +1,1 @@
-"""The control plane: tables, indexes, billing, tags, expiry, and what is described of the account."""
+"""The control plane: tables, indexes, billing, tags, expiry, and descriptions of the account."""

@@ -21,7 +21,7 @@ ON_DEMAND = "PAY_PER_REQUEST"
 PROVISIONED = "PROVISIONED"
 DEFAULT_REPLICATION_MODE = "ENABLED_WITH_OVERRIDES"
 INSIGHTS = "dynamodb/contributor_insights"
-"""In Table.properties: the modes of contributor insights by index name ("" for the table).
+"""The key in Table.properties of the modes of contributor insights by index name ("" for the table).
 
 It is separate from the other properties because handlers of items read it."""
 

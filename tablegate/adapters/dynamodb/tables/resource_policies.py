@@ -48,7 +48,7 @@ _OF_CALLERS = frozenset(
     }
 )
 _Policies = Mapping[str, Mapping[str, str]]
-"""By stream label ("" for the table). The entry of a deleted policy has no text, and the revision of its deletion."""
+"""Policies by stream label ("" for the table). The entry of a deleted policy has no text, and the revision of its deletion."""
 
 
 async def put_resource_policy(call: CallContext) -> Answer:

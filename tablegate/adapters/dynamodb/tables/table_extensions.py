@@ -1,4 +1,4 @@
-"""What capabilities add to tables: indexes of other kinds, settings, members of requests and descriptions, and counters of keys.
+"""Extensions of tables by capabilities: indexes of other kinds, settings, members of requests and descriptions, counters of keys.
 
 Each of these capabilities has a TableExtension or a KeyCounter, which capabilities.py lists. Common modules call them in
 the order of that list and know none by name. Handlers call the counters for tables with contributor insights

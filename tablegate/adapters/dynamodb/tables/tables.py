@@ -1,4 +1,4 @@
-"""The control plane of tables: CreateTable, DescribeTable, ListTables, UpdateTable, DeleteTable. And the operations on the
+"""The control plane of tables: CreateTable, DescribeTable, ListTables, UpdateTable, DeleteTable, and the operations on the
 account and the service: DescribeLimits, DescribeEndpoints.
 
 Each handler awaits commands and describes the outcome. Descriptors are read from the store, not from the cache, so that
@@ -207,7 +207,7 @@ class _TableUpdate(NamedTuple):
     throughput: Mapping[str, IndexProperties]
     """The new properties of indexes whose throughput changes."""
     is_slow: Mapping[str, bool]
-    """By member: True if its change takes the delay of the control plane."""
+    """For each member: True if its change takes the delay of the control plane."""
 
     @property
     def instant(self) -> bool:

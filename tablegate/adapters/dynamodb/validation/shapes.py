@@ -1,4 +1,4 @@
-"""Shapes of request members: their JSON types and constraints. And members that several groups of operations share.
+"""Shapes of request members: their JSON types and constraints, and the members that several groups of operations share.
 
 table_schemas.py, item_schemas.py and the capabilities describe operations with these shapes. fast_validator.py and
 full_validator.py check requests against them.

@@ -1,4 +1,4 @@
-"""Scalars in DynamoDB's form: numbers in decimal digits, binaries in base64, booleans, times. And errors of invalid
+"""Scalars in DynamoDB's form: numbers in decimal digits, binaries in base64, booleans, times, and errors of invalid
 values.
 
 The limits are in docs/protocols/dynamodb.md rules 9 and 21. Billed sizes are computed here too. values.py has

@@ -1,1 +1,1 @@
-"""The wire protocol: HTTP, signatures, resource names, limits, calls, and error texts."""
+"""The wire protocol: HTTP, signatures, resource names, limits, and error texts."""

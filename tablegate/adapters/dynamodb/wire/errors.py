@@ -301,7 +301,7 @@ class ConstraintViolation:
     """A member that violates a constraint of its shape.
 
     `path`: with member names as on the wire. `camel_path`: in lower camel case. Keys of maps are unchanged in
-    both. `value`: as the text repeats it (None: null). `rule`: the kind of constraint. `constraint`: its text.
+    both. `value`: as the text repeats it, with null for None. `rule`: the kind of constraint. `constraint`: its text.
     """
 
     path: str

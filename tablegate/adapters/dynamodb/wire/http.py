@@ -95,7 +95,8 @@ def reply(request: Request, status: int, body: bytes, media_type: str | None = N
     """Return a reply with the headers that all replies of the service have. Large bodies are compressed if the
     client accepts it.
 
-    `media_type` None: that of the request. The checksum covers the bytes as sent, because Java SDKs check those.
+    If `media_type` is None, the answer has that of the request. The checksum covers the bytes as sent,
+    because Java SDKs check those.
     """
     headers = [("x-amzn-RequestId", request.id)]
     request_headers = request.header_map
@@ -182,7 +183,7 @@ def emulator_health(request: Request) -> Reply | None:
 
 @lru_cache(maxsize=256)
 def accepted_coding(accepted: str) -> str | None:
-    """Return the coding of the answer for an Accept-Encoding list: gzip or deflate. None: no coding.
+    """Return the coding of the answer for an Accept-Encoding list: gzip, deflate or None.
 
     The service has its own rules (test/alternator/test_compressed_response.py, verified on AWS):
     - Identity is never preferred.

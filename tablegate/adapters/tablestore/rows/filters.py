@@ -116,7 +116,7 @@ _parse_cached = lru_cache(maxsize=1024)(_parse)
 
 
 def _with_pagination(composite: messages.CompositeColumnValueFilter) -> ReadFilter:
-    """Parse an AND, one part of which may be a pagination. It applies to the columns of the rows that pass the other
+    """Parse an AND. One part may be a pagination. It applies to the columns of the rows that pass the other
     parts."""
     pagination = None
     parts = []

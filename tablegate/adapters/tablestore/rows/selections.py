@@ -141,7 +141,7 @@ class RowSelection(NamedTuple):
         return dict(list(cells.items())[offset : offset + limit])
 
     def wire_row(self, target: TableOrIndex, row: Row, key_names: frozenset[str] | None = None) -> WireRow:
-        """Return a cut row as cells. `key_names`: the key columns to show (None: all)."""
+        """Return a cut row as cells. `key_names`: the key columns to show, or None for all."""
         latest = row.latest
         key = [WireCell(name, latest[name]) for name in target.key_names]
         if key_names is not None:

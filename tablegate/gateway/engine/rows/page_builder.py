@@ -6,7 +6,7 @@ reading.py fetches the rows.
 A page is filled in one of three ways:
 
 - row by row
-- with scanned ranges, of which only rows that pass a prefilter are fetched
+- with scanned ranges: only their rows that pass a prefilter are fetched
 - with bodies that SQL has concatenated
 
 In each way, a limit stops the page at the same row. This module handles numbers and sizes only.
@@ -100,7 +100,7 @@ class PageBudget:
         rows = self._limits.scanned if is_filtered else self.rows_left
         return None if rows is None else max(rows + self._limits.peek, 1)
 
-    # Scanned ranges of which only what passes a prefilter is fetched
+    # Scanned ranges: only their rows that pass a prefilter are fetched
 
     @property
     def needs_sizes(self) -> bool:
@@ -119,7 +119,7 @@ class PageBudget:
             size = min(size, limits.filled_bytes - 1 - self.scanned_bytes)
         return (0 if self.has_returned_enough else rows), size
 
-    # Bodies that SQL has concatenated, each of which is returned
+    # Bodies that SQL has concatenated: all of them are returned
 
     @property
     def allows_concatenation(self) -> bool:
@@ -302,7 +302,7 @@ class PageBuilder:
         command = self._command
         return row if command.filter is ALWAYS or matches(command.filter, row, command.view) else None
 
-    # Scanned ranges of which only what passes a prefilter was fetched
+    # Scanned ranges: only their rows that pass a prefilter were fetched
 
     def take_scanned_range(
         self, scanned_range: ScannedRange, measure: Callable[[Columns], tuple[int, int]]

@@ -154,7 +154,7 @@ def page(
     counts: Counts,
     staged_rows: Mapping[Position, Row | None] | None = None,
 ) -> Slices:
-    """Read a page in slices. `staged_rows`: rows to show in place of the stored ones. None: no row."""
+    """Read a page in slices. `staged_rows`: rows to show in place of the stored ones. None hides the stored row."""
     if command.index is None:
         source = scans.rows_source(command.table.id)
     else:
@@ -291,7 +291,7 @@ def _walk(
 def _with_current_entries(
     index: Index, source: scans.ScanSource, chunks: Iterator[scans.Chunk]
 ) -> Iterator[scans.Chunk]:
-    """Drop rows that no longer have the entry by which they were found.
+    """Drop rows that were found by an entry that they no longer have.
 
     A row may have changed in between if entries are read before rows.
     """

@@ -42,7 +42,7 @@ class RowChange(NamedTuple):
 
 
 class WriteHook:
-    """What a part of the engine adds to the transaction of a list of groups. One object serves one attempt.
+    """An addition to the transaction of a list of groups by a part of the engine. One object serves one attempt.
 
     A batch calls each method for all hooks of the list, in their order. The methods stand in the order of the calls.
     """
@@ -105,7 +105,7 @@ class WriteBatch:
         """Rows to lock and fetch besides those of the writes."""
         self.before: dict[RowKey, Row] = {}
         self.after: dict[RowKey, Row | None] = {}
-        """The rows with all groups applied so far. None: no row."""
+        """The rows with all groups applied so far. An absent row is None."""
         self.changes: list[RowChange] = []
         """Completed writes for the streams of their tables."""
         self._hooks_for_features = hooks

@@ -1,1 +1,1 @@
-"""The control plane: tables, indexes, expiry, and copies of tables."""
+"""The control plane: tables, indexes, expiry and row counts."""

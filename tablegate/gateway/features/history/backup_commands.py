@@ -83,7 +83,7 @@ def backup_path(backup: Backup) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class KeepHistory(ControlCommand[Table]):
-    """Retain the history of a table for `days`, for RestoreTable. None: stop. Outcome: Table. Error: TableMissing."""
+    """Retain the history of a table for `days`, for RestoreTable. None ends it. Outcome: Table. Error: TableMissing."""
 
     table: Table
     days: int | None
@@ -93,7 +93,7 @@ class KeepHistory(ControlCommand[Table]):
 
 @dataclass(frozen=True, slots=True)
 class RestoreTable(Command[Table]):
-    """Create a table with the rows of a backup, or of another table at a time (`at`, in ticks, None: now).
+    """Create a table with the rows of a backup, or of another table at a time (`at`, in ticks, or None for now).
 
     The new table is CREATING until background work has copied the rows. `size_bytes`: their approximate size, if known.
     Outcome: Table. Errors: TableExists, TableBusy, TableMissing, TimeNotRetained, BackupMissing, BackupBusy,

@@ -114,7 +114,7 @@ class HistoryPoint(NamedTuple):
 
 
 class HistoryPage(NamedTuple):
-    """A page of a walk: rows by position (None: no row), the next mark (None: the end), and the number of keys read.
+    """A page of a walk: rows by position (or None), the next mark (or None at the end), and the number of keys read.
 
     `changed_at`: the time of the last change of each row, for a walk over changes.
     """

@@ -69,7 +69,7 @@ class StartJob(Command[Job]):
     If an equal command has used the token before, the outcome is the job of that command. Errors: TokenReused,
     LimitExceeded `jobs`, TableMissing, TimeNotRetained, QuotaExceeded.
 
-    - `source`: a table. Its rows at a time (`at`, in ticks, None: now) are copied to the job's own namespace. With
+    - `source`: a table. Its rows at a time (`at`, in ticks, or None for now) are copied to the job's own namespace. With
       `window` (from, until before), its changes are copied instead.
     - `max_jobs`: maximum number of concurrent jobs of the kind in the namespace.
     - `makes_table`, `stores_rows`: the job creates a table or stores rows, so quotas apply. `bounds`: bounds of quotas.

@@ -48,7 +48,7 @@ class OpenTransaction:
 
 @dataclass(frozen=True, slots=True)
 class StagedWrite:
-    """A decided write: the resulting row (None: no row), and its record for change streams."""
+    """A decided write: the resulting row (or None), and its record for change streams."""
 
     position: Position
     new: Row | None

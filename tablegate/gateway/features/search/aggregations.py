@@ -26,7 +26,7 @@ _MONTH_MIN_MS = 28 * _DAY_MS
 
 @dataclass(frozen=True, slots=True)
 class NumberIntervals:
-    """Intervals of equal length, one of which begins at `offset`."""
+    """Intervals of equal length. One of them begins at `offset`."""
 
     length: float
     offset: float = 0
@@ -117,7 +117,7 @@ class MetricKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A number. `missing`: the value of a document without the field. None: it does not count."""
+    """A number. `missing`: the value of a document without the field. With None, such a document does not count."""
 
     name: str
     kind: MetricKind
@@ -148,7 +148,7 @@ Aggregation = Metric | Percentiles | TopRows
 
 
 class GroupOrder(Enum):
-    """What groups are sorted by."""
+    """The value that groups are sorted by."""
 
     KEY = "key"
     COUNT = "count"
@@ -213,10 +213,10 @@ class GroupByGrid:
 
 @dataclass(frozen=True, slots=True)
 class GroupByHistogram:
-    """A group for each interval of values in [`low`, `high`). None: open.
+    """A group for each interval of values in [`low`, `high`). None leaves an end open.
 
     - `missing`: the value of a document without the field.
-    - `min_doc_count`: the number of results that a group has at least. 0: the groups between others may be empty.
+    - `min_doc_count`: the number of results that a group has at least. With 0, groups between others may be empty.
     """
 
     name: str

@@ -34,7 +34,7 @@ class Analyzer:
     """An analyzer and its parameters.
 
     - `delimits_words`: single_word separates letters from digits.
-    - `delimiter`: the separator of split. Empty: white space.
+    - `delimiter`: the separator of split, or "" for white space.
     - `min_chars`, `max_chars`: the lengths of the tokens of fuzzy.
     """
 

@@ -65,7 +65,7 @@ KINDS["terms"] = OwnedRows("search_terms", "index_id", "field, term, document, s
 
 
 class NewDocument(NamedTuple):
-    """The document of a row. None: the row was deleted."""
+    """The document of a row, or None if the row was deleted."""
 
     position: Position
     document: Document | None

@@ -1,4 +1,4 @@
-"""What a search returns besides columns: fragments of texts with marked tokens, and objects of NESTED fields that match."""
+"""Results of a search besides columns: fragments of texts with marked tokens, and objects of NESTED fields that match."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class HighlightedField:
 
 @dataclass(frozen=True, slots=True)
 class Highlight:
-    """The fields of which a search returns fragments. `is_html`: the characters of the text are escaped."""
+    """The fields whose fragments a search returns. `is_html`: the characters of the text are escaped."""
 
     fields: tuple[HighlightedField, ...] = ()
     is_html: bool = False
@@ -154,7 +154,7 @@ def _marks(field: SearchField, conditions: Sequence[Query], text: str, check_tim
 
 
 def _found(condition: Query, tokens: Sequence[Token], text: str) -> Iterator[Token]:
-    """Yield the tokens by which a condition is fulfilled."""
+    """Yield the tokens that fulfil a condition."""
     match condition:
         case Match():
             yield from (token for token in tokens if token.text in condition.tokens)
@@ -196,7 +196,7 @@ def has_inner_hits(query: Query) -> bool:
 
 
 def fields_of_hits(query: Query) -> Iterator[SearchField]:
-    """Yield the fields by which objects of NESTED fields are sorted."""
+    """Yield the fields that sort objects of NESTED fields."""
     for part in parts_of(query):
         if isinstance(part, Nested) and part.inner_hits is not None:
             yield from fields_of_sorters(part.inner_hits.sorters)
@@ -249,7 +249,7 @@ class DetailsReader:
 
 
 def _positive_parts(query: Query) -> Iterator[Query]:
-    """Yield the parts of a query by which a document can match, except those inside NESTED fields."""
+    """Yield the parts of a query that can make a document match, except those inside NESTED fields."""
     yield query
     inner: Sequence[Query] = ()
     match query:

@@ -37,7 +37,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A value of the field is between two bounds. None: open."""
+    """A value of the field is between two bounds. None leaves an end open."""
 
     field: SearchField
     lower: Any = None
@@ -100,7 +100,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """The field, a TEXT, has these tokens in this order. `slop`: the distance by which they may be displaced in all."""
+    """The field, a TEXT, has these tokens in this order. `slop`: the largest sum of their displacements."""
 
     field: SearchField
     tokens: tuple[str, ...]
@@ -237,7 +237,7 @@ class InnerHits:
 
 @dataclass(frozen=True, slots=True)
 class Nested:
-    """An object of the NESTED field matches a query. `mode`: of the scores of such objects. None: the score is 0."""
+    """An object of the NESTED field matches a query. `mode` combines the scores of such objects. With None, the score is 0."""
 
     field: SearchField
     query: Query

@@ -142,7 +142,7 @@ class NestedFilter:
 
 @dataclass(frozen=True, slots=True)
 class FieldSort:
-    """By the values of a field. Documents without one have that of `other`, or the `missing` value, or are last.
+    """Sort by the values of a field. Documents without one have that of `other`, or the `missing` value, or are last.
 
     `is_missing_first`: they are first instead of last.
     """
@@ -158,7 +158,7 @@ class FieldSort:
 
 @dataclass(frozen=True, slots=True)
 class GeoDistanceSort:
-    """By the distance of the points of a field from given points."""
+    """Sort by the distance of the points of a field from given points."""
 
     field: SearchField
     points: tuple[Point, ...]
@@ -170,14 +170,14 @@ class GeoDistanceSort:
 
 @dataclass(frozen=True, slots=True)
 class KeySort:
-    """By the primary key."""
+    """Sort by the primary key."""
 
     descending: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreSort:
-    """By the score."""
+    """Sort by the score."""
 
     descending: bool = True
 
@@ -234,7 +234,7 @@ def order_key(
 
 
 def has_order_of_terms(sorter: FieldSort) -> bool:
-    """Return True if documents have the order of their terms of a field, of which each has at most one."""
+    """Return True if documents have the order of their terms of a field, and each has at most one term."""
     return (
         sorter.field.type in _ORDERED_BY_TERMS
         and sorter.field.is_indexed

@@ -136,7 +136,7 @@ class SearchIndex:
     """A search index of a table. `dialect` created it, and its values are as that dialect shows them.
 
     - `properties`: what the dialect reports of it.
-    - `lifetime_ms`: the time after the last write of a row when its document is removed. None: never.
+    - `lifetime_ms`: the time after the last write of a row when its document is removed. None keeps it.
     """
 
     id: int

@@ -1,4 +1,4 @@
-"""Functions of documents, by which a query changes scores."""
+"""Functions of documents. A query changes scores with them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tablegate.gateway.features.search.schema import FieldType, SearchField
 
 
 class Modifier(Enum):
-    """What is computed of a number."""
+    """The function that is applied to a number."""
 
     NONE = "none"
     LOG = "log"

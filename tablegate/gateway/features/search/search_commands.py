@@ -59,7 +59,7 @@ class AlterSearchIndex(ControlCommand[Table]):
     """Replace the properties and the time to live of a search index. Outcome: Table. Errors: StaleTable, IndexMissing.
 
     An index that gets a time to live is filled again, because its documents need the times of their rows. So is one that
-    gets another schema. `schema`: that of the index with more fields at the end. None: without a change.
+    gets another schema. `schema`: that of the index with more fields at the end, or None to keep it.
     """
 
     table: Table
@@ -133,9 +133,9 @@ class SearchRows(Command["SearchPage"]):
     - `offset`, `limit`: the number of results to skip, and to return.
     - `counts`: count all results.
     - `aggregated`: aggregations and groups over all results.
-    - `highlight`: the fields of which fragments are returned.
+    - `highlight`: the fields whose fragments are returned.
     - `collapse`: return only the first result of each value of this field. All of them are counted and aggregated.
-    - `visible_attributes`: the attributes of the rows that the reader shows. None: all.
+    - `visible_attributes`: the attributes of the rows that the reader shows, or None for all.
     - `timeout_ms`: the time after which no other document is evaluated.
     Outcome: SearchPage. Errors: IndexMissing, LimitExceeded (search-documents, search-groups, search-inner-hits,
     search-memory, search-phrase, search-time).

@@ -59,7 +59,7 @@ class Channel:
     """A channel of a tunnel.
 
     - `number`: of the part of the rows, or of the shard
-    - `stream_id`: the stream of the shard (0: the channel has rows)
+    - `stream_id`: the stream of the shard, or 0 if the channel has rows
     - `parents`: ids of the channels that come first
     - `is_closed`: the shard gets no more changes
     - `version`: grows with each change of the status
@@ -159,7 +159,7 @@ class ChannelReport:
 
 @dataclass(frozen=True, slots=True)
 class ChannelSource:
-    """A channel and the stream of its shard. None: the channel has rows."""
+    """A channel and the stream of its shard, or None if the channel has rows."""
 
     channel: Channel
     stream: Stream | None
@@ -288,7 +288,7 @@ def _shared(state: TunnelState) -> TunnelState:
 
 
 def _with_surplus_closing(channels: list[Channel], counts: Mapping[str, int]) -> Iterable[Channel]:
-    """Yield the channels, of which those above the equal share of their client are closing."""
+    """Yield the channels. Those above the equal share of their client are closing."""
     share, rest = divmod(sum(counts.values()), len(counts))
     by_count = sorted(counts, key=lambda name: -counts[name])
     left = {name: share + (at < rest) for at, name in enumerate(by_count)}

@@ -47,7 +47,7 @@ class VectorSearches:
         self._memory_bytes = memory_bytes
         self._approximate_from = approximate_from
         self.images: IndexImages | None = None
-        """None before the first search, which loads numpy."""
+        """The images. None before the first search, which loads numpy."""
 
     def search(self, store: Store, session: Session, command: SearchVectors, now_ms: int) -> SearchSlices:
         """Run a search in slices and return its outcome."""

@@ -124,7 +124,7 @@ class VectorIndex(BaseIndex):
 
     @property
     def projected_names(self) -> frozenset[str] | None:
-        """Names of the attributes that the index shows. None: all."""
+        """Names of the attributes that the index shows, or None if it shows all."""
         if self.projection is IndexProjection.ALL:
             return None
         return frozenset((*self.table_keys, *(column.name for column in self.columns), *self.included))

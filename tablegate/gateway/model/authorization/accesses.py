@@ -44,7 +44,7 @@ _STATEMENTS = (Channel.STATEMENT, Channel.STATEMENT_TRANSACTION)
 class Access(NamedTuple):
     """One thing that a command does to one resource.
 
-    `source`: the command, or the write of it that needs the permission. None: a resource that a request names.
+    `source`: the command, or the write of it that needs the permission. None if a request only names the resource.
     `table`: the descriptor of the table, if known.
     """
 
@@ -63,7 +63,7 @@ class Access(NamedTuple):
         return self.path.partition("/")[0]
 
     def values_of(self, key: ConditionKey) -> FactValues:
-        """Return the values of a fact as IAM policies spell them. None: the access has no such fact."""
+        """Return the values of a fact as IAM policies spell them, or None if the access has no such fact."""
         permission, channel = self.permission, self.channel
         if key is ConditionKey.ENCLOSING:
             operations = _IN_TRANSACTIONS.get(channel)

@@ -141,7 +141,7 @@ class Authorization:
         self.needs_review = False
         """True if `review` must see the outcomes of the commands."""
         self.usage: QuotaMeter | None = None
-        """The consumption of quotas. None: no quota applies."""
+        """The consumption of quotas, or None if no quota applies."""
         self.source = source
         self.now_ms = now_ms
         self._resources = resources

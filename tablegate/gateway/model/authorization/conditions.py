@@ -238,7 +238,7 @@ Test = Callable[[str], bool]
 class Condition:
     """A condition on one fact.
 
-    - `test`: the test of a value. None: only the presence of the fact is tested.
+    - `test`: the test of a value. With None, only the presence of the fact is tested.
     - `negated`: the result of the test is inverted.
     - `if_exists`: the condition holds if the fact is absent.
     - `is_absent`: the condition holds if the fact is absent, not if it is present. Used without `test`.

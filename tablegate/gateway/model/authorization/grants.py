@@ -1,7 +1,7 @@
-"""Grants: which actions callers may perform on which resources, under which conditions. Explicit denials take
+"""Grants: statements that allow or deny actions of callers on resources, under conditions. Explicit denials take
 precedence.
 
-    Action       a permission and the channel by which it is requested (model/authorization/permissions.py)
+    Action       a permission and the channel that requests it (model/authorization/permissions.py)
     Access       an operation of a command on one resource (`Command.accesses`)
     Statement    allows or denies actions on resources if its conditions hold
     Policy       a tuple of statements

@@ -94,7 +94,7 @@ class Channel(Enum):
 
 
 GrantAction = tuple[Permission, Channel]
-"""A permission and the channel by which it is requested."""
+"""A permission and the channel that requests it."""
 
 READING_ROWS = frozenset({Permission.READ, Permission.QUERY, Permission.SCAN})
 READING = READING_ROWS | {Permission.SEARCH}

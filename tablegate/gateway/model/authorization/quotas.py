@@ -29,7 +29,7 @@ PRINCIPALS_OF_TOKENS = ("entra/", "group/")
 
 
 class Cost(NamedTuple):
-    """What a finished command has taken of quotas."""
+    """The units and totals that a finished command has taken from quotas."""
 
     read_units: float = 0.0
     write_units: float = 0.0
@@ -73,7 +73,7 @@ def account_of(namespace: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """The limits of an owner: rates in units per second, and totals. None: unlimited."""
+    """The limits of an owner: rates in units per second, and totals. None means unlimited."""
 
     requests: float | None = None
     read_units: float | None = None

@@ -1,6 +1,6 @@
 """The base class of the commands of the engine, with everything that the core asks of a command.
 
-The modules beside this one define the commands, one module for each capability. `engine.run` takes a list of commands
+The modules beside this one define the commands of the core. Capabilities define their own. `engine.run` takes a list of commands
 and returns a list of the same length. It has the outcome of each command, or its GatewayError. Commands of one list are
 independent of each other.
 
@@ -73,8 +73,10 @@ class Command(Generic[R_co]):
         return ()
 
     def fact(self, key: ConditionKey) -> FactValues:
-        """Return a fact about the rows that it accesses: leading keys, attributes, Select or ReturnValues. None: no
-        such fact."""
+        """Return a fact about the rows that it accesses: leading keys, attributes, Select or ReturnValues.
+
+        None if the command has no such fact.
+        """
         return None
 
     def min_added_bytes(self) -> int:

@@ -39,7 +39,7 @@ class VisibleAttributes(Protocol):
 
     @property
     def names(self) -> frozenset[str]:
-        """The top-level attributes that are returned or evaluated. Empty: the rows are only counted."""
+        """The top-level attributes that are returned or evaluated. If there are none, the rows are only counted."""
         ...
 
 
@@ -50,7 +50,7 @@ class VisibleNames(NamedTuple):
 
 
 def attributes_with(names: set[str], visible: VisibleAttributes | None) -> FactValues:
-    """Return names and the visible attributes. None: everything is visible."""
+    """Return names and the visible attributes, or None if everything is visible."""
     return EVERYTHING if visible is None else frozenset(names | visible.names)
 
 
@@ -72,7 +72,7 @@ class Get(_GetFields, Command["Row | None"]):
     """Read one row. Outcome: Row or None.
 
     - `may_be_old`: an eventually consistent read, which a replica may answer.
-    - `visible_attributes`: the visible part of the row. None: everything.
+    - `visible_attributes`: the visible part of the row, or None if all of it is visible.
     """
 
     __slots__ = ()
@@ -172,7 +172,7 @@ class Read(_ReadFields, Command[Page]):
 
     @property
     def partition(self) -> bytes | None:
-        """The only partition that the page can be in. None: there may be several."""
+        """The only partition that the page can be in, or None if there may be several."""
         lower, upper = self.range
         if self.segment is not None or lower.partition != upper.partition:
             return None
@@ -282,8 +282,7 @@ class WriteOutcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReplayedOutcome:
-    """The outcome for a repeated idempotency token: billed sizes of each first write (old, new). None: there was no
-    row."""
+    """The outcome for a repeated idempotency token: billed sizes (old, new) of each first write. None for an absent row."""
 
     sizes: tuple[tuple[int | None, int | None], ...]
 

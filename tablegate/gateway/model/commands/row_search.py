@@ -144,7 +144,7 @@ class RowSearch(NamedTuple):
     """A search for rows of a table or an index.
 
     - `equal`: values of the leading key columns.
-    - `last`: the condition on the key column that follows. None: any value.
+    - `last`: the condition on the key column that follows. None permits any value.
     - `filters`: conditions on the rows in that range. All must be true.
     - `reverse`: the order is from the highest key to the lowest.
     """

@@ -75,7 +75,7 @@ class ChangeKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StreamRecording:
-    """The stream record of a deferred or replicated write. `kind` None: no record.
+    """The stream record of a deferred or replicated write. If `kind` is None, there is no record.
 
     Deferred writes come from features/local_transactions, replicated ones from features/global_tables.
     """

@@ -1,4 +1,4 @@
-"""What edits compute: arithmetic, exact where possible, and changes of maps, lists and sets along document paths.
+"""Computations of edits: arithmetic, exact where possible, and changes of maps, lists and sets along document paths.
 
 Every edit sees the documents as they were before all edits, list indexes included. Independent of rows, numbers and
 dialects.

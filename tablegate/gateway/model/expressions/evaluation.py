@@ -51,7 +51,7 @@ from tablegate.gateway.model.values.values import (
 
 
 class RowValues(NamedTuple):
-    """The values of a row under a dialect's view, with the results that took long to compute. `row` None: no row.
+    """The values of a row under a dialect's view, with the results that took long to compute. `row` is None if there is no row.
 
     Each result is kept together with its values, because another value could get the id of one that is gone.
     """

@@ -6,9 +6,9 @@ Not(Exists), and a typed comparison is an And with HasKind.
 
 `bool(predicate)` raises TypeError, so that `and` between predicates fails early.
 
-RE2 runs them: an engine for untrusted patterns that never backtracks. Its syntax is Perl's without back references,
-look-around and possessive quantifiers. Characters are Unicode code points. The classes (digits, spaces, word
-characters) are ASCII, as in Perl's bytes.
+RE2 runs the regular expressions. It is an engine for untrusted patterns, which never backtracks. Its syntax is Perl's
+without back references, look-around and possessive quantifiers. Characters are Unicode code points. The classes
+(digits, spaces, word characters) are ASCII, as in Perl's bytes.
 """
 
 from __future__ import annotations

@@ -188,7 +188,7 @@ _FLIPPED = {
 def _key_comparison(conjunct: Predicate, name: str) -> tuple[Comparison | None, Value | None]:
     """Return a conjunct as a comparison of the column with a TEXT value, the column on the left.
 
-    A comparison of None is a prefix test. A value of None: the conjunct is something else.
+    A comparison of None is a prefix test. A value of None means that the conjunct is something else.
     """
     match conjunct:
         case Compare(Attribute((attribute,)), comparison, Literal(value)) if attribute == name:

@@ -113,7 +113,7 @@ class Subtract:
 
 @dataclass(frozen=True, slots=True)
 class PutCell:
-    """Add a version. `stamp_ms` None: the time of the write."""
+    """Add a version. If `stamp_ms` is None, it gets the time of the write."""
 
     name: str
     value: Value

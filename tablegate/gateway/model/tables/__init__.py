@@ -1,1 +1,1 @@
-"""Tables, their streams, backups and jobs, and pages of rows."""
+"""Tables, their indexes and change streams, and pages of rows."""

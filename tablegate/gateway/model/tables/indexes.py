@@ -28,7 +28,7 @@ class IndexProjection(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BaseIndex:
-    """What an index of any kind has. `kind` is the name of its IndexKind (store/tables/index_kinds.py).
+    """The common part of indexes of all kinds. `kind` is the name of its IndexKind (store/tables/index_kinds.py).
 
     - `table_keys`: the names of the table's key columns.
     - `filled`: all rows from before its creation have entries.
@@ -63,7 +63,7 @@ class Index(BaseIndex):
 
     @property
     def projected_names(self) -> frozenset[str] | None:
-        """Names of the attributes that the index shows. None: all."""
+        """Names of the attributes that the index shows, or None if it shows all."""
         if self.projection is IndexProjection.ALL:
             return None
         return frozenset(self.key_schema.names + self.table_keys + self.included)

@@ -14,7 +14,7 @@ from tablegate.gateway.model.values.rows import Row
 
 
 class PageLimits(NamedTuple):
-    """The limits of a page. None: unlimited. A page evaluates at least one row, if there is one.
+    """The limits of a page. None means unlimited. A page evaluates at least one row, if there is one.
 
     - `scanned`, `returned`: maximum number of evaluated and of returned rows.
     - `size_bytes`: the page ends before the row with which the billed bytes of the evaluated rows exceed this size.

@@ -78,7 +78,7 @@ class StreamRule:
 class HistoryRule:
     """The retention of old rows for point-in-time recovery.
 
-    - `days`: the retention. None: only until pending copies are complete.
+    - `days`: the retention. With None, history is kept only until pending copies are complete.
     - `since_ms`: the start of the history.
     - `id`: set by the engine, new for each rule.
     - `floor`: set by the engine, in ticks. The latest moment that a backup or a restore reads. All later writes have a
@@ -207,7 +207,7 @@ class Table:
         return None
 
     def expires_at_ms(self, row: Row) -> int | None:
-        """Return the expiry time of a row. None: never."""
+        """Return the expiry time of a row, or None if it never expires."""
         rule = self.rules.expiry
         if rule is None:
             return None

@@ -1,4 +1,4 @@
-"""Keys: typed columns, and their order-preserving bytes. And the numbers of slots.
+"""Keys: typed columns and their order-preserving bytes, and the numbers of slots.
 
 Each column is a tag byte and a self-delimiting body. The order of the bytes is the order of the values. A position is
 the pair (bytes of the partition columns, bytes of the sort columns). Pairs compare like keys of any kinds, so other
@@ -94,7 +94,7 @@ _PAIRS = bytes(10 * (byte >> 4) + (byte & 0x0F) + 1 for byte in range(256))
 _COMPLEMENT = bytes(255 - byte for byte in range(256))
 
 partition_hash = zlib.crc32
-"""A 32-bit hash of the partition, by which parallel scans divide a table."""
+"""A 32-bit hash of the partition. Parallel scans divide a table by it."""
 PARTITION_HASHES = 1 << 32
 """Number of values of `partition_hash`."""
 SLOT_SHIFT = 22

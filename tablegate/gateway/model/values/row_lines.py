@@ -30,7 +30,7 @@ END_START = b'{"end":'
 LINE_BYTES = 64 << 20
 """Maximum length of a line. Rows of all dialects are much smaller, so a longer line is not of this format."""
 LINE_NODES = 2_000_000
-"""Maximum number of objects, arrays and members of a line. Parsed, a line with so many takes about 130 MB."""
+"""Maximum number of objects, arrays and members of a line. A line with that number takes about 130 MB when it is parsed."""
 
 
 class UnreadableFile(ValueError):

@@ -38,7 +38,7 @@ _new = tuple.__new__  # creates a named tuple in half the time of its own constr
 class VersionWindow(NamedTuple):
     """The versions of a cell that a reader sees.
 
-    These are stamped in start_ms <= stamp < end_ms (None: unbounded), and of them the newest `versions` (None: all).
+    They have start_ms <= stamp < end_ms, and are the newest `versions` of these. None means no limit.
     """
 
     start_ms: int | None = None

@@ -191,8 +191,8 @@ class Pipeline:
     """One psycopg connection in pipeline mode: `begin`, any number of `send` and `settle`, `end`.
 
     Between `end` and `begin`, psycopg may use the connection too. `prepares`: one server session serves the connection
-    all the time, so it keeps prepared statements. `patience_ms`: maximum wait for data from the server (None: no
-    limit). After it, OperationalError is raised, unless `is_alive` returns True.
+    all the time, so it keeps prepared statements. `patience_ms`: maximum wait for data from the server, or None
+    for no limit. After it, OperationalError is raised, unless `is_alive` returns True.
     """
 
     def __init__(
@@ -207,7 +207,7 @@ class Pipeline:
         self.server_version: int = connection.info.server_version
         self._prepares = prepares
         self._prepared: dict[str, bytes] = {}
-        self._due: deque[StatementResult | None] = deque()  # None: a Sync
+        self._due: deque[StatementResult | None] = deque()  # None stands for a Sync
         self._patience_ms = patience_ms
         self._is_alive = is_alive
         self._poll = select.poll()

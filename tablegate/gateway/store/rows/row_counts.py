@@ -47,7 +47,7 @@ class CountChanges:
         self._by_owner: dict[int, list[int]] = {}
 
     def add(self, owner_id: int, old: Sized | None, new: Sized | None) -> None:
-        """Add the change of one row or index entry. None: there is none before or after the change."""
+        """Add the change of one row or index entry. None means that it is absent before or after the change."""
         change = self._by_owner.get(owner_id)
         if change is None:
             change = self._by_owner[owner_id] = [0, 0]

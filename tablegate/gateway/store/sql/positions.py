@@ -5,7 +5,7 @@ of 1 KB, and an index entry holds two keys. So partition and sort are each store
 are stored as their first 1,248 bytes and the SHA-256 of the whole. A column of exactly 1,280 bytes is a clipped one.
 
 Clipped columns are distinct where the keys are. They have the order of the keys, except among keys that share those
-1,248 bytes ("ties"). `full_key` holds the full bytes, by which scans order ties (gateway/store/rows/scans.py).
+1,248 bytes ("ties"). `full_key` holds the full bytes, and scans order ties by them (gateway/store/rows/scans.py).
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""SQL for tables, copies and backups."""
+"""SQL for the definitions of tables and indexes."""

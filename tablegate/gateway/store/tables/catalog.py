@@ -22,7 +22,7 @@ from tablegate.gateway.store.tables.descriptors import Cache
 
 
 class TableHook:
-    """What one capability does. It overrides the methods that it needs."""
+    """The reactions of one capability to changes of tables. It overrides the methods that it needs."""
 
     def copied(self, session: Session, source: Table, copy: Table, now_ms: int) -> Table:
         """Return the new empty copy of a table with the capability's own rules. The caller stores it."""

@@ -19,7 +19,7 @@ from tablegate.gateway.model.values.keys import KeySchema, key_schema_document, 
 from tablegate.gateway.store.tables import index_kinds
 
 Views = Mapping[str, IndexView]
-"""By dialect, the function that reads the key columns of its indexes."""
+"""For each dialect, the function that reads the key columns of its indexes."""
 TABLE_COLUMNS = "id, namespace, name, azure_name, key_schema, rules, properties, state, busy_until_ms, version, created_at_ms"
 TABLE_WIDTH = TABLE_COLUMNS.count(",") + 1
 INDEX_COLUMNS = "id, name, definition, properties, filled, busy_until_ms"

@@ -21,7 +21,7 @@ class UnknownToken(Exception):
 
 
 class ProxiedDialect(ABC):
-    """A dialect between a client and a service, neither of which is this process."""
+    """A dialect between a client and a service. Neither of them is this process."""
 
     name: ClassVar[str]
     passing_codes: ClassVar[frozenset[str]]

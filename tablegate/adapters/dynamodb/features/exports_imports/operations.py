@@ -1,4 +1,4 @@
-"""What exports, imports and bulk puts register: their operations with inputs as data, and their workers.
+"""The operations of exports, imports and bulk puts, with their inputs as data, and their workers.
 
 The workers use the object store that the settings name. Inputs: botocore 1.44.5 service-2.json.
 """

@@ -1,4 +1,4 @@
-"""What global tables add to tables: settings of single replicas and of auto scaling, and their descriptions.
+"""The extension of tables by global tables: settings of single replicas and of auto scaling, and their descriptions.
 
 Settings of a replica are its read throughput, class and key. A region without settings inherits those of the group.
 Descriptions show a setting of a replica if it differs from the region of the request (ack-api-quirks, live service,

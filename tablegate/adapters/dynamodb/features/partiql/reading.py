@@ -42,7 +42,7 @@ from tablegate.gateway.model.values.rows import Row
 
 
 class PageStart(NamedTuple):
-    """The start of a page: the number of the range, and the last key read in it (None: at its beginning)."""
+    """The start of a page: the number of the range, and the last key read in it (or None at its beginning)."""
 
     number: int = 0
     key: Mapping[str, Any] | None = None
@@ -102,7 +102,7 @@ def rest_of(base: Read, bounds: KeyRange, key: Mapping[str, Any]) -> KeyRange:
 
 
 def shown_by(statement: Select) -> VisibleNames | None:
-    """Return the top-level attributes in a SELECT. None: all."""
+    """Return the top-level attributes in a SELECT, or None for all."""
     paths = statement.paths
     return None if paths is None else VisibleNames(frozenset(str(path.steps[0]) for path in paths))
 

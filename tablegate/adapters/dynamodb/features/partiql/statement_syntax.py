@@ -42,7 +42,7 @@ Source = tuple[str, ...]
 
 
 class Select(NamedTuple):
-    """A SELECT. `paths` None: all attributes. `order`: pairs of an attribute and True for descending."""
+    """A SELECT. `paths` is None for all attributes. `order`: pairs of an attribute and True for descending."""
 
     source: Source
     paths: tuple[PathNode, ...] | None

@@ -108,7 +108,7 @@ class _Reader(ConditionReader):
 
 
 def check_search_tests(index: VectorIndex, tests: Mapping[str, Value] | None) -> None:
-    """Raise ServiceError if the search schema of an index does not take these tests. None: there is no expression."""
+    """Raise ServiceError if the search schema of an index does not take these tests. They are None without an expression."""
     if tests is None:
         if index.partition is not None:
             raise validation(f"{_NAME} must be provided when SearchSchema has a HASH key")

@@ -1,4 +1,4 @@
-"""Vector indexes: conversion to the gateway's types and back, the rules for UpdateTable, and what they add to tables.
+"""Vector indexes: conversion to the gateway's types and back, the rules for UpdateTable, and their extension of tables.
 
 Rules that need no table are in vector_rules.py. Texts and order: captures of the live service, August 2026
 (nubo-db/dynamodb-conformance, eu-west-2; ExtendDB's change notes, us-east-1). Costs of writes: docs/protocols/dynamodb.md

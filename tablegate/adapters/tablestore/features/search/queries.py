@@ -172,7 +172,7 @@ InnerHitsOf = Callable[[messages.InnerHits, SearchField], queries.InnerHits]
 
 
 def query_of(query: messages.Query, schema: SearchSchema, inner_hits_of: InnerHitsOf | None = None) -> Query:
-    """Return the query of a request. Raises ServiceError. `inner_hits_of`: parses inner hits. None: ignore them."""
+    """Return the query of a request. Raises ServiceError. `inner_hits_of` parses inner hits. None ignores them."""
     return _Parser(schema, inner_hits_of).query(query, 0)
 
 
@@ -373,7 +373,7 @@ _PARSERS: Mapping[int, tuple[type[Message], Callable[[_Parser, Any, int], Query]
 def match_of(field: SearchField, text: str, minimum_of: Callable[[int], int] | None) -> Query:
     """Return the query for tokens of a text. Raises ServiceError.
 
-    `minimum_of`: returns how many of a number of tokens must match. None: all.
+    `minimum_of`: returns how many of a number of tokens must match. With None, all must.
     """
     _check_text(text)
     if field.type is FieldType.KEYWORD:

@@ -223,7 +223,7 @@ async def update_search_index(call: CallContext) -> Message:
 
 
 async def _switch(table: Table, index: SearchIndex, name: str) -> None:
-    """Exchange the names of two indexes, of which one was made to replace the other."""
+    """Exchange the names of two indexes. One was made to replace the other."""
     await find_search_index(table, name)
     other = await find_pair(table, index)
     if other is None or other.name != name:

@@ -167,7 +167,7 @@ class Wanted(NamedTuple):
     """The rows to read.
 
     - `columns`: the columns of a row. `used_names`: those that are needed, all others are NULL.
-    - `keep`: which rows are needed, None: all. `most`: how many of them at most, None: all.
+    - `keep`: a test of the needed rows. `most`: their maximum number. None means all.
     """
 
     columns: Sequence[SqlColumn]

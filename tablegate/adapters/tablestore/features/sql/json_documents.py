@@ -56,7 +56,7 @@ _Places = dict[tuple[int, str | int], Any]
 def extract(text: str, *paths: str) -> str | None:
     """Return the values at paths in a document, as the text of one document. Raises ServiceError.
 
-    Several paths, or one with a wildcard, give an array of what they find. None: there is nothing.
+    Several paths, or one with a wildcard, give an array of what they find. The result is None if nothing is found.
     """
     document, parsed = _parsed(text), [_path(each) for each in paths]
     left = limits.SQL_JSON_VISITS_MAX
@@ -78,7 +78,7 @@ def extract(text: str, *paths: str) -> str | None:
 
 
 def _texts(values: Sequence[Any]) -> Iterator[str]:
-    """Yield the documents of values, each of which can be the whole document. Raises ServiceError."""
+    """Yield the documents of values. Each can be the whole document. Raises ServiceError."""
     left = limits.SQL_TEXT_MAX
     for value in values:
         text = json.dumps(value, ensure_ascii=False)

@@ -21,14 +21,14 @@ from tablegate.gateway.model.values.keys import KeyColumn
 
 PROPERTY = "sql_mapping"
 IS_STRONG_PROPERTY = "sql_is_strong"
-"""True: no search index is used, because an index follows its table with a delay."""
+"""True if no search index is used, because an index follows its table with a delay."""
 OF_INDEXES_PROPERTY = "sql_index_mappings"
 """The mappings of secondary and search indexes by name: the name of a search index or "", and the columns."""
 Mapping = tuple[SqlColumn, ...]
 
 
 class IndexMapping(NamedTuple):
-    """A mapping of an index. `search_index`: the name of a search index. Empty: that of the mapping is a secondary one."""
+    """A mapping of an index. `search_index`: the name of a search index, or "" if the index is a secondary one."""
 
     search_index: str
     columns: Mapping

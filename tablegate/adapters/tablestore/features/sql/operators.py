@@ -64,7 +64,7 @@ ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 }
 UNARY: dict[str, Callable[[Any], Any]] = {"neg": operator.neg, "bitwisenot": _bitwise(operator.invert)}
 WHOLE_RESULTS = frozenset({"intdiv", "bitwisenot", "bitwiseand", "bitwiseor", "bitwisexor"})
-"""Operators of which the result is an integer, whatever the operands are."""
+"""Operators with an integer result for operands of every type."""
 
 
 T = SqlType

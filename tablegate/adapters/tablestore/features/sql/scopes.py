@@ -1,4 +1,4 @@
-"""The columns and subqueries that an expression can name, and what a compiled expression is.
+"""The columns and subqueries that an expression can name, and the type of compiled expressions.
 
 A row is a list of values. A Scope says at which place of it a column is. The functions at the beginning take parts of
 sqlglot's trees.
@@ -125,9 +125,9 @@ SCORE = SqlColumn("SCORE()", SqlType.DOUBLE, "")
 
 
 class PreparedSelect(NamedTuple):
-    """A SELECT of which all rows are read.
+    """A subquery. All of its rows are read.
 
-    - `outer_places`: of the values that it uses in the row of the statement around it. Empty: its rows are always the same.
+    - `outer_places`: places of the values that it uses in the row of the outer statement. Without any, its rows are constant.
     - `rows_for`: returns its rows for a row of that statement. Raises ServiceError.
     """
 

@@ -66,7 +66,7 @@ class SearchedIndex(Protocol):
 
 
 class Searches:
-    """What a capability with search indexes overrides. These methods say that there are none."""
+    """The search indexes of a server without them. A capability with search indexes overrides all methods."""
 
     def condition(self, tree: Any, scope: Scope) -> Callable[[Row], Any] | None:
         """Compile a condition that only search indexes have. None for any other expression. Raises ServiceError."""

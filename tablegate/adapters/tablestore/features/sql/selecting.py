@@ -45,7 +45,7 @@ from tablegate.gateway.model.values.values import hash_key
 
 
 async def read_rows(call: CallContext, given: Input, work: Work, most: int | None) -> list[Row]:
-    """Return the rows of a SELECT that fulfil its WHERE. `most`: only so many are needed, the first ones in its order."""
+    """Return the rows of a SELECT that fulfil its WHERE. `most`: the number of needed rows, the first ones in its order."""
     conditions = [Compiler(given.scope).compile(each).value for each in given.conditions]
 
     def is_wanted(row: Row) -> bool:

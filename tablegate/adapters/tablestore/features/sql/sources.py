@@ -1,4 +1,4 @@
-"""What a SELECT reads: the tables, indexes and subqueries of its FROM, and the search indexes that find their rows.
+"""The sources of a SELECT: the tables, indexes and subqueries of its FROM, and the search indexes that find their rows.
 
 The name of a source is that of a table, of a secondary index, or of a mapping of a search index.
 """
@@ -104,9 +104,9 @@ class Source:
     """A table, an index or a subquery of a FROM.
 
     - `name`: its alias or name.
-    - `mapped`: the table or index. None: a subquery, with these `rows`.
+    - `mapped`: the table or index, or None for a subquery, with these `rows`.
     - `join`: the tree of its join, None for the first source.
-    - `search_index`: the search index that finds the rows. None: they are read by a key.
+    - `search_index`: the search index that finds the rows, or None if they are read by a key.
     """
 
     name: str
@@ -224,7 +224,7 @@ def columns_of(sources: Sequence[Source]) -> list[tuple[str, SqlColumn]]:
 
 
 class Input(NamedTuple):
-    """What a SELECT, `tree`, reads: its sources, their columns, and the conditions that its WHERE requires."""
+    """The input of a SELECT, `tree`: its sources, their columns, and the conditions that its WHERE requires."""
 
     tree: Any
     sources: Sequence[Source]

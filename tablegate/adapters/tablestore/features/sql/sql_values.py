@@ -246,7 +246,7 @@ def _moment_of(match: re.Match[str] | None) -> datetime | None:
 def to_time(value: Any) -> timedelta | None:
     """Return a value as a length of time, from the forms that MySQL accepts. None if it is none.
 
-    Source: "Date and Time Literals": `days hours:minutes:seconds`, or digits of which the last ones are seconds.
+    Source: "Date and Time Literals": `days hours:minutes:seconds`, or digits that end with the seconds.
     """
     if isinstance(value, timedelta):
         return value

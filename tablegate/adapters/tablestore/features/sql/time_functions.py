@@ -102,13 +102,13 @@ def _day_with_suffix(at: datetime) -> str:
 
 
 def _week_from_sunday(at: datetime) -> tuple[int, int]:
-    """Return the year and week of a day, of which week 1 is the first one with a Sunday in the year."""
+    """Return the year and week of a day. Week 1 is the first week with a Sunday in the year."""
     week = int(at.strftime("%U"))
     return (at.year, week) if week else (at.year - 1, int(date(at.year - 1, 12, 31).strftime("%U")))
 
 
 def _week_from_monday(at: datetime) -> int:
-    """Return the week of a day in its year, from 0, of which week 1 is the first one with four days in the year."""
+    """Return the week of a day in its year, from 0. Week 1 is the first week with four days in the year."""
     year, week, _ = at.isocalendar()
     if year < at.year:
         return 0

@@ -4,8 +4,8 @@ databases.py describes the interface. A gateway can enter at any node, the coord
 place of every shard. Where possible, it enters at the node that holds the data (nodes.py), which then needs no other.
 
 A write to several nodes is committed in two phases. The node at which it entered decides: the other nodes prepare, then
-the deciding node commits, then the others commit what they have prepared. The name of a prepared transaction says which
-transaction of which node decides. If a gateway or a node is lost in between, any gateway finishes the transaction
+the deciding node commits, then the others commit what they have prepared. The name of a prepared transaction names the
+deciding transaction and its node. If a gateway or a node is lost in between, any gateway finishes the transaction
 accordingly (`finish_interrupted`).
 """
 

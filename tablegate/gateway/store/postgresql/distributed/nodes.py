@@ -28,7 +28,7 @@ SELECT s.slot, n.nodename, n.nodeport, d.shardid, d.shardminvalue FROM (
     SELECT slot, get_shard_id_for_distribution_column('rows', slot) AS shardid FROM unnest(?::smallint[]) slot
 ) s JOIN pg_dist_shard d ON d.shardid = s.shardid JOIN pg_dist_placement p ON p.shardid = s.shardid
 JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'"""
-"""For each of these slots: its node, its shard of `rows`, and the value that co-located shards share with that shard."""
+"""Select of each slot its node, its shard of `rows`, and the value that co-located shards share with that shard."""
 
 SHARDS = """
 SELECT c.relname::text, d.shardid, d.shardminvalue FROM pg_dist_shard d JOIN pg_class c ON c.oid = d.logicalrelid

@@ -53,7 +53,7 @@ ON CONFLICT (table_id, partition, sort, slot) DO UPDATE SET size_bytes = 0 WHERE
 
 
 Part = tuple[Session | None, list[int]]
-"""Some members of a set, by index, and the session of their shard. None: they go through Citus."""
+"""Some members of a set, by index, and the session of their shard, or None if they go through Citus."""
 
 
 class DistributedStatements(PostgreSQLStatements):

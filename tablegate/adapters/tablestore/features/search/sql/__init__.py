@@ -1,1 +1,1 @@
-"""SELECT by search indexes: what statements ask of them (sql/searches.py)."""
+"""SELECT by search indexes: the implementation of the socket in features/sql/searches.py."""

@@ -269,7 +269,7 @@ class _Parser:
         self._places = places
 
     def query(self, tree: Any, depth: int) -> Candidates | None:
-        """Return the candidates for a condition. None: any row can fulfil it."""
+        """Return the candidates for a condition, or None if any row can fulfil it."""
         if depth > limits.QUERY_DEPTH_MAX // 2:
             return None
         if tree.key == "paren":

@@ -1,6 +1,6 @@
 """The search indexes that SELECT reads by, and the aggregates that they compute without reading rows.
 
-`Searches` of features/sql/searches.py says what statements ask of them. The values of aggregates are those of the index, which
+`Searches` of features/sql/searches.py is their interface. The values of aggregates are those of the index, which
 follows the table with a delay.
 """
 
@@ -289,7 +289,7 @@ def _value_of(value: Value | None, column: SqlColumn, is_key: bool) -> Any:
 
 
 def _sorters_of(tree: Any, scope: Scope, comparisons: Sequence[ColumnComparison]) -> tuple[FieldSort, ...]:
-    """Return the sorters for the ORDER BY of a SELECT from one table. Empty: only the rows can be sorted.
+    """Return the sorters for the ORDER BY of a SELECT from one table. The list is empty if only the rows can be sorted.
 
     SQL sorts NULL first, unless the order is descending. A column that has a value by the conditions needs no such sorter:
     without one, a search index evaluates only its first terms.
