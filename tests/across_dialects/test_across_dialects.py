@@ -234,7 +234,7 @@ ROWS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.fixture
 def wide(across: Across) -> str:
-    """A table of four key columns with a few rows, of which some would fall together if columns were only joined."""
+    """A table of four key columns with a few rows. Some of their keys would be equal if columns were only joined."""
     name = across.table(*COLUMNS)
     for number, (key, _) in enumerate(ROWS):
         across.put(name, key, n=number)

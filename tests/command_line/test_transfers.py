@@ -139,7 +139,7 @@ def test_rejects_are_status_1(fill: Fill, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["notes.txt", "things.jsonl", "copy.job"])
 def test_only_a_file_of_rejects_is_replaced_by_rejects(fill: Fill, tmp_path: Path, name: str) -> None:
-    """Of a user, of the copy itself, and of the job."""
+    """These files belong to a user, to the copy itself, and to the job."""
     fill(rows_of(1))
     (tmp_path / "notes.txt").write_text("notes")
     arguments = ("copy", A, "file:things.jsonl", "--job", "copy.job", "--rejects", name)

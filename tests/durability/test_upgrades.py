@@ -166,7 +166,7 @@ def test_new_workers_have_the_settings_of_now_or_the_old_ones_stay(
     config.write_text("emulator_health = true\n")
     replaced(server)
     assert requests.get(server.url, timeout=PATIENCE_S).status_code == 400 != answer
-    # Settings of which nothing can be made: the workers that are there stay.
+    # The settings are invalid: the running workers stay.
     config.write_text("no_such_setting = 1\n")
     before = set(server.workers())
     os.kill(server.pid, signal.SIGHUP)

@@ -288,7 +288,7 @@ FORMS = ("/row/put", "/row/delete", "/rows/bulk", "/jobs/cancel", "/settings/cha
     "/backups/change", "/import", "/grants/change", "/credentials/change", "/quotas/change",
 )  # fmt: skip
 OWN = ("/", "/grants", "/metrics", "/jobs", "/jobs/cancel", "/backups")
-"""Lists, which have what the caller may see, and the end of a job, of which none is named here."""
+"""Lists, which have what the caller may see, and the end of a job. No job is named here."""
 OF_ADMINISTRATOR = (
     "/rights", "/credentials", "/quotas", "/audit", "/health", "/grants/change", "/credentials/change", "/quotas/change",
 )  # fmt: skip

@@ -30,7 +30,7 @@ USED_UP: dict[str, tuple[Quota, set[Permission]]] = {
     ),
     "tables": (Quota(tables=0), {P.CREATE, P.RESTORE_BACKUP, P.RESTORE_MOMENT, P.IMPORT}),
 }
-"""Limit -> a quota of which nothing is left, and the purposes that it refuses."""
+"""Limit -> a quota that is used up, and the purposes that it refuses."""
 NOT_REACHED = {
     *(("read_units", operation) for operation in NOT_DONE.keys() - {"tablestore GetStreamRecord"}),
     *((limit, "tablestore UpdateRow") for limit in USED_UP),  # of no column

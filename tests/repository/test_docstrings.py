@@ -55,7 +55,7 @@ def words_of(text: str) -> list[str]:
 
 
 def repeats_its_code(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """True for a docstring of which all words but one are in the function, which has three lines or fewer."""
+    """True for a docstring whose words, but one, are all in its function of three lines or fewer."""
     text, body = ast.get_docstring(function), function.body[1:]
     if text is None or not body or (function.end_lineno or 0) - body[0].lineno >= 3:
         return False

@@ -99,7 +99,7 @@ def test_the_public_interface_is_as_recorded() -> None:
     ],
 )
 def test_the_record_has_names_of_each_kind(line: str) -> None:
-    """What a release must not lose: choices, labels and members of answers too."""
+    """The parts that a release must not lose: choices, labels and members of answers too."""
     assert line in public_interface.recorded()
     assert line in public_interface.lines()
 

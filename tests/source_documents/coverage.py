@@ -164,7 +164,7 @@ def twice(rows: Sequence[Statement]) -> list[str]:
 
 
 def unknown_tests(rows: Sequence[Statement]) -> list[str]:
-    """Test ids of which there is no test."""
+    """Ids of tests that do not exist."""
     named = sorted({test for row in rows for test in row.tests})
     return [test for test in named if not _exists(test)]
 

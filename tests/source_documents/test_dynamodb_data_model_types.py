@@ -396,7 +396,7 @@ def nested(levels: int) -> Any:
 
 
 def test_documents_are_nested_31_levels_around_a_scalar_and_no_deeper(table):
-    """The limit is 32 levels, of which the attribute is the first (alternator test_nested.py, run against the service)."""
+    """The limit is 32 levels. The attribute is the first (alternator test_nested.py, run against the service)."""
     table.put_item(Item={"Id": "1", "deep": nested(31)})
     assert table.get_item(Key={"Id": "1"})["Item"]["deep"] == nested(31)
     with refused(words="Nesting Levels have exceeded supported limits"):

@@ -33,7 +33,7 @@ def _in_looks(*always: tuple[str, str]) -> pytest.MarkDecorator:
 in_each_look = _in_looks(("desktop", "light"), ("phone", "dark"))
 """Each width and each colour scheme once, and all four combinations under `make soak`."""
 in_one_look = _in_looks(("phone", "dark"))
-"""Where there is least space, and all four combinations under `make soak`. For walks of many seconds."""
+"""The smallest width, and all four combinations under `make soak`. For walks of many seconds."""
 
 
 @contextmanager

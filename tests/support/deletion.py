@@ -26,7 +26,7 @@ OTHERS = {
         "tests/adapters/tablestore/features/search/sql",
     ),
 }
-"""What belongs to a capability and is elsewhere."""
+"""The files and lines of a capability that are elsewhere."""
 
 
 def copy_repository(folder: Path) -> None:

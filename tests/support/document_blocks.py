@@ -27,7 +27,7 @@ from tests.support.running import ROOT
 from tests.support.waiting import PATIENCE_S
 
 NOT_RUN = "Not run by the tests:"
-"""How the HTML comment above a block begins that no test runs. The reason follows."""
+"""The beginning of the HTML comment above a block that no test runs. The reason follows."""
 OUTPUT = frozenset({"text", "json"})
 """Languages of blocks that show output or a form, and are not run."""
 

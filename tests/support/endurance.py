@@ -278,7 +278,7 @@ class Worker(threading.Thread):
 
 
 class Sample(NamedTuple):
-    """What the server uses at one moment, and the median and the 99th percentile of the time of requests before it."""
+    """The resources of the server at one moment, and the median and the 99th percentile of the time of requests before it."""
 
     at_s: float
     memory_mb: float
@@ -299,7 +299,7 @@ def percentiles_ms(seconds: list[float]) -> tuple[float, float]:
 GROWTH: Mapping[str, tuple[float, float]] = {
     "memory_mb": (1.25, 10), "descriptors": (1.25, 10), "disk_mb": (1.25, 8), "median_ms": (2, 5),
 }  # fmt: skip
-"""Factor and summand by which the median of the last third may exceed that of the middle third."""
+"""Factor and summand: the median of the last third may exceed that of the middle third by them."""
 
 
 def growths(samples: list[Sample]) -> dict[str, tuple[float, float]]:

@@ -20,7 +20,7 @@ class Bounds(NamedTuple):
     any_request_s: float = 0.03
     """Whatever was sent."""
     readings: float = 2
-    """How often the body might be read by a parser in C meanwhile."""
+    """The number of times that a parser in C could read the body meanwhile."""
     seconds_per_byte: float = 0.1 / 10_000_000
     echoed_bytes: int = 10_000
 

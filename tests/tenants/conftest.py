@@ -128,7 +128,7 @@ class Tenants:
     victim: Tenant
     thief: Tenant
     of_victim: dict[str, Any]
-    """What the victim has."""
+    """The data of the victim."""
 
 
 @pytest.fixture(scope="module")

@@ -39,7 +39,7 @@ Ends = tuple[MemoryEndpoint, MemoryEndpoint]
 
 @pytest.fixture
 def ends() -> Ends:
-    """A source of which some rows cannot be read, and a target without a table."""
+    """A source with some unreadable rows, and a target without a table."""
     source = MemoryEndpoint(MemoryTable(definition_of(), rows_of(ROWS)), shown="memory:source")
     source.table.unreadable = {rows_of(1, start=at)[0].position for at in UNREAD}
     return source, MemoryEndpoint(MemoryTable(None), shown="memory:target")

@@ -1,4 +1,4 @@
-"""What the identity of a bearer token may do: grants to it, to its groups, and Azure's built-in roles."""
+"""The rights of the identity of a bearer token: grants to it, to its groups, and Azure's built-in roles."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def batches(size_bytes: int) -> Iterator[Wasteful]:
         yield batch(f"many {name}, no end", frame.format(parts).replace("--c--", "--d--"))
         yield batch(f"many {name} outside", parts + "--c--\r\n", "c")
         yield batch(f"many {name} outside, no end", parts, "c")
-    # One operation, of which something is long.
+    # One operation with one long part.
     inner = {
         "headers": post + many("a: b\r\n", size_bytes) + "\r\n" + _ENTITY_BODY,
         "with_number headers": post + many("a#: b\r\n", size_bytes) + "\r\n" + _ENTITY_BODY,

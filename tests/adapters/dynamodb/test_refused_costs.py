@@ -65,7 +65,7 @@ def cost_problem(body: bytes, send: Callable[[], Reply]) -> str | None:
 
 
 def refused_at_little_cost(wanted: set[str] | None) -> set[str]:
-    """Feed the bodies (None: all) and return the labels of what was not refused."""
+    """Feed the bodies, or all if None, and return the labels of those that were not refused."""
     wrong: dict[str, str] = {}
     not_refused, seen = set(), set()
     with DynamoDBService.opened(Clock()) as service:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 _Q = '"'
 Named = tuple[str, str, bytes]
-"""What it is, the operation it is sent to, and the body."""
+"""The name of a request, its operation, and its body."""
 
 
 def _many(parts: tuple[str, str], size_bytes: int) -> str:

@@ -55,7 +55,7 @@ def terms(name: str, *values: Any) -> messages.Query:
 def between(
     name: str, low: Any = None, high: Any = None, lower: bool = True, upper: bool = False
 ) -> messages.Query:
-    """Return a RangeQuery. None: an open bound."""
+    """Return a RangeQuery. None leaves a bound open."""
     bounds = {}
     if low is not None:
         bounds["range_from"] = variant(low)

@@ -166,7 +166,7 @@ def test_members_of_a_batch_are_left_unprocessed(live: Live, control: Control, s
         try:
             answer = live.client.batch_write_item(RequestItems={"table-a": left})
         except live.client.exceptions.ProvisionedThroughputExceededException:
-            continue  # what a batch is answered of which every member is throttled (API reference of BatchGetItem)
+            continue  # the answer to a batch whose members are all throttled (API reference of BatchGetItem)
         left = answer["UnprocessedItems"].get("table-a", [])
         sizes.append(25 - len(left))
         assert count(live, "table-a") == sizes[-1]
@@ -177,7 +177,7 @@ def test_members_of_a_batch_are_left_unprocessed(live: Live, control: Control, s
         try:
             answer = live.client.batch_get_item(RequestItems={"table-a": {"Keys": keys}})
         except live.client.exceptions.ProvisionedThroughputExceededException:
-            continue  # what a batch is answered of which every member is throttled (API reference of BatchGetItem)
+            continue  # the answer to a batch whose members are all throttled (API reference of BatchGetItem)
         found += answer["Responses"]["table-a"]
         keys = answer["UnprocessedKeys"].get("table-a", {}).get("Keys", [])
     assert len(found) == 25

@@ -97,7 +97,7 @@ def test_a_page_may_begin_joined_and_go_on_row_by_row(
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_long_keys_are_put_in_order_row_by_row(engine: Engine, reverse: bool) -> None:
-    """Of keys that share their first kilobyte and more the columns have no order (positions.py)."""
+    """The columns of keys that share their first kilobyte and more have no order (positions.py)."""
     client = Client(engine, make_table(engine))
     name = "k" * 1_300
     client.write(*(client.put(name, s) for s in range(5)))

@@ -446,7 +446,7 @@ class Counting:
         monkeypatch.setattr(kind, "query", counted)
 
     def of(self, engine: Engine) -> tuple[int, int]:
-        """Of all background work until there is none."""
+        """Run all background work. Return its numbers of statements and rows."""
         self.statements = self.rows = 0
         do_background_work(engine)
         return self.statements, self.rows

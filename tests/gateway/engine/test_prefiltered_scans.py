@@ -138,7 +138,7 @@ def test_pages_are_those_of_a_walk_row_by_row(
 def test_ties_of_long_keys_are_put_in_order(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, reverse: bool
 ) -> None:
-    """Of keys that share their first kilobyte and more (positions.py)."""
+    """These keys share their first kilobyte and more (positions.py)."""
     client = Client(engine, make_table(engine))
     names = ["a", "k" * 1_300 + "b", "k" * 1_300 + "a", "k" * 1_240, "k" * 1_300 + "c", "z"]
     client.write(*(client.put(name, s, tag=decimal((s + len(name)) % 3)) for name in names for s in range(4)))

@@ -894,7 +894,7 @@ WORDS = defaultdict(
     azure="403 AuthorizationPermissionMismatch",
     ots="403 OTSNoPermissionAccess",
 )
-"""How each dialect says it."""
+"""The words of each dialect for a refusal."""
 
 
 def tried(line: Line, names: Iterable[str]) -> list[str]:

@@ -259,7 +259,7 @@ def test_a_request_is_refused_early_if_no_grant_can_allow_its_resource() -> None
 
 
 def test_a_request_is_refused_early_if_no_grant_can_allow_any_resource() -> None:
-    """Of a request that names nothing that can be read."""
+    """The request names no resource that can be read."""
     reading = Purpose((Permission.READ,))
     assert read(where(**LIKE_U)).possible_verdict(reading, Given()) is Verdict.ALLOWED
     assert read(one(action="dynamodb:PutItem")).possible_verdict(reading, Given()) is Verdict.NOT_ALLOWED

@@ -1,4 +1,4 @@
-"""What `tablegate migrate --check` says, on a database of an earlier release."""
+"""The output of `tablegate migrate --check`, on a database of an earlier release."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class Side:
     results: Counter[str] = field(default_factory=Counter)
     crossings: list[str] = field(default_factory=list)
     doing: str = ""
-    """What it is about to ask, for the report."""
+    """The next request, for the report."""
     held: list[str] = field(default_factory=list)
     """Transactions of Table Store that it has open."""
     _made: int = 0

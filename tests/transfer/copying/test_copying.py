@@ -150,7 +150,7 @@ def test_a_segment_goes_on_after_the_page_that_is_written(ends: Ends, tmp_path: 
     source, target = ends
 
     def is_written() -> bool:
-        """True if at most four pages are not written, two of which can be the short last pages of segments."""
+        """True if at most four pages are not written. Two of them can be the short last pages of segments."""
         return len(target.table.rows) >= source.page_rows * (len(source.pages) - 4)
 
     source.when("scan", lambda: wait_until(is_written), times=14)

@@ -52,7 +52,7 @@ def ends(existing: int) -> tuple[MemoryEndpoint, MemoryEndpoint]:
 
 
 CASES: list[tuple[IfExists | None, bool, int, str | None, int | None]] = [
-    # choice, --follow, rows before, sentence before the first write, rows afterwards (None: refused)
+    # choice, --follow, rows before, sentence before the first write, rows afterwards (None if refused)
     (None, False, 0, None, 50),
     (None, False, 1, "exists already with 1 row. Use --if-exists append", None),
     (None, False, 30, "exists already with 30 rows. Use --if-exists append", None),

@@ -118,7 +118,7 @@ def contents(address: str) -> dict[object, bytes]:
 
 
 def progress(folder: Path) -> dict[str, tuple[int, int]]:
-    """Of each segment of the job: whether it is finished, and how many rows of it are noted."""
+    """Return for each segment of the job whether it is finished, and its number of recorded rows."""
     path = folder / "copy.job"
     if not path.exists():
         return {}

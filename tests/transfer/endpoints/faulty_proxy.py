@@ -32,7 +32,7 @@ class Asked:
 
 Answer = tuple[int, list[tuple[str, str]], bytes]
 Script = Callable[[Asked], Answer | None]
-"""The answer to a request; None: the connection is closed without one."""
+"""The answer to a request, or None to close the connection without one."""
 
 
 @contextlib.contextmanager

@@ -69,15 +69,15 @@ class MemoryTable:
     """The stored rows by position, and the log of changed keys. Several threads can write rows."""
 
     def __init__(self, definition: Definition | None, rows: Iterable[Row] = ()) -> None:
-        """`definition`: None: there is no such table yet."""
+        """`definition` is None if there is no such table yet."""
         self.lock = threading.Lock()
         self.definition = definition
         self.rows: dict[Position, Row] = {}
         self.log: list[tuple[Key, int]] = []
         self.first_kept = 0
-        """How many of the oldest changes have been forgotten."""
+        """The number of the oldest changes that have been forgotten."""
         self.records = False
-        """Whether changes are recorded; from the first `capture` on."""
+        """True if changes are recorded: from the first `capture` on."""
         self.unreadable: set[Position] = set()
         """Rows that cannot be read."""
         for row in rows:
@@ -152,9 +152,9 @@ class MemoryEndpoint(Endpoint):
         self.pages: list[tuple[JSON, JSON | None]] = []
         self.reject: Callable[[Row], tuple[str, str] | None] = lambda row: None
         self.not_carried_over: list[str] = []
-        """What `create` says about what of a definition it could not take over."""
+        """The warnings of `create` about parts of a definition that it could not take over."""
         self.writes_half = False
-        """Whether a call of `write` that fails has written the first half of its rows, as a lost connection may leave it."""
+        """True if a failing call of `write` has written the first half of its rows, as a lost connection may leave it."""
         self.is_closed = False
         self._faults: dict[str, list[_Fault]] = {}
         self._counting = threading.Lock()

@@ -137,7 +137,7 @@ def test_replay_ends_with_status_2_if_it_cannot_compare(
 def test_replay_reports_a_truncated_trace(trace: Path, tmp_path: Path, postgres_server: Running) -> None:
     raw = trace.read_bytes()
     cut = tmp_path / "cut"
-    # One more frame, of which only the beginning was written.
+    # One more frame. Only its beginning was written.
     cut.write_bytes(raw + zstandard.compress(os.urandom(5_000).hex().encode())[:1_000])
     told = tablegate("replay", cut, "--against", postgres_server.url, code=0)
     assert "ends in an incomplete frame" in told

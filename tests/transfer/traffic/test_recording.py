@@ -181,7 +181,7 @@ def test_exchanges_of_tokens_for_keys_are_recorded_without_bodies(target: str, c
 
 
 def test_secrets_of_a_target_are_left_out_in_each_spelling() -> None:
-    """What decides is gateway/configuration/secrets.py. Keys and filters are data."""
+    """gateway/configuration/secrets.py decides. Keys and filters are data."""
     link = "https%3A%2F%2Fh%2Fc%3Fsv%3D1%26sig%3DdGhlIHNpZw"
     for sent, kept in (
         ("/T?%73ig=dGhlIHNpZw&sv=1", "/T?sv=1"),

@@ -1,4 +1,4 @@
-"""Which requests write: decided by the purposes of operations, for permissions, the audit, traffic and the server."""
+"""The requests that write: decided by the purposes of operations, for permissions, the audit, traffic and the server."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ def test_a_table_that_goes_takes_its_followers_along(things, target, clock):
 
 
 def test_another_server_waits_for_its_turn(database, things, target, clock):
-    """Of two servers, only one delivers while it is active."""
+    """Only one of two servers delivers while it is active."""
     follow(things)
     put(things, "a", 1)
     store = things.engine._store

@@ -81,7 +81,7 @@ def shards_of(engine: Engine, stream: Stream) -> list[Shard]:
 def drained(
     engine: Engine, stream: Stream, shard: int, sequence: int | None = None
 ) -> tuple[list[Change], int | None]:
-    """All changes of a shard from a sequence on (None: the oldest), and where to go on."""
+    """All changes of a shard from a sequence on, or from the oldest if it is None, and the next sequence."""
     found: list[Change] = []
     if sequence is None:
         sequence = ask(engine, stream_commands.FindPosition(stream, shard, Oldest()))

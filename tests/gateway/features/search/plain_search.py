@@ -327,7 +327,7 @@ class PlainSearch:
         return found
 
     def _matching(self, query: PlainQuery) -> set[Any]:
-        """Return the documents of which a value, or a token, passes a condition."""
+        """Return the documents with a value, or a token, that passes a condition."""
         kind, name, *members = query
         if kind == "exists" and name in NESTED:
             return {key for key, document in self.documents.items() if document.get(name)}

@@ -1,4 +1,4 @@
-"""The conditions by which the database finds documents."""
+"""The conditions that find documents in the database."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def test_kept_values_are_counted(
 
 
 def test_known_values_and_dropped_rows_take_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of top rows, 1,000 are kept besides those of the result."""
+    """1,000 top rows are kept besides those of the result."""
     monkeypatch.setattr(collecting, "MOST_KEPT_BYTES", 200_000)
     top_rows = TopRows("r", 1, (FieldSort(KEYWORD),))
     collector = Collector(Inner((Metric("m", MetricKind.DISTINCT_COUNT, KEYWORD), top_rows)))

@@ -76,7 +76,7 @@ KINDS = {str: Kind.TEXT, int: Kind.INT64, float: Kind.DOUBLE, bool: Kind.BOOL}
 
 
 def random_columns(chance: random.Random) -> dict[str, Any]:
-    """Return the columns of a row, each of which may be missing or of another type."""
+    """Return the columns of a row. Each may be missing or of another type."""
     columns: dict[str, Any] = {
         "k": chance.choice(WORDS),
         "l": chance.choice((chance.randint(-5, 5), 1 << 60, -(1 << 63))),

@@ -1,4 +1,4 @@
-"""The columns that a search uses, by which grants judge it."""
+"""The columns that a search uses. Grants are evaluated on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of a key value, by which grants of leading keys are decided: one text for each key."""
+"""The text of a key value, for grants of leading keys: one text for each key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long PostgreSQL lets a transaction wait for its next statement: short for writers, whose locks others need."""
+"""The time that PostgreSQL lets a transaction wait for its next statement: short for writers, whose locks others need."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def database(request: pytest.FixtureRequest, database_url: str) -> Iterator[Post
 
 
 def timeouts_ms(session: Session) -> list[int]:
-    """Return the time-outs of (an idle transaction, a whole transaction). 0: none."""
+    """Return the time-outs of (an idle transaction, a whole transaction). 0 means none."""
     names = ("idle_in_transaction_session_timeout", "transaction_timeout")
     found = session.query(
         "SELECT name, setting FROM pg_settings WHERE name = ? OR name = ? ORDER BY name", names

@@ -327,7 +327,7 @@ EXPIRY = {"TimeToLiveSpecification": {"Enabled": True, "AttributeName": "until"}
     ],
 )
 def test_a_change_of_all_regions_is_made_at_once(regions, monkeypatch, operation, given, at):
-    """Where another change comes before its `at`-th transaction, it begins again. Nothing of it is made twice."""
+    """If another change comes before its `at`-th transaction, the change begins again. No part of it is made twice."""
     regions.update(EAST, ("Create", WEST))
     regions.settle()
     credentials, engine = regions.service.gateway.credentials, regions.service.gateway.engine

@@ -34,7 +34,7 @@ DATES = ("2024-01-31 23:30:00", "2024-02-01 00:10:00", "2024-02-29 12:00:00", "2
 
 @pytest.fixture
 def table(service: TableStoreService) -> Searches:
-    """Five rows, of which the last one has no date and no keyword."""
+    """Five rows. The last one has no date and no keyword."""
     made = Searches(service)
     made.create(
         field("d", messages.DATE, date_formats=["yyyy-MM-dd HH:mm:ss"]),

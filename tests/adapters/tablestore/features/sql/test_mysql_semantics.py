@@ -1,4 +1,4 @@
-"""SQLQuery: statements of which the answer was compared with MariaDB 10.11 and with the MySQL 8 reference manual."""
+"""SQLQuery: statements whose answers were compared with MariaDB 10.11 and with the MySQL 8 reference manual."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ ROWS = 60
 
 @pytest.fixture(scope="module")
 def table(shared_database_url: str) -> Iterator[tuple[TableStoreService, list[Row]]]:
-    """A table with random rows, of which some lack columns."""
+    """A table with random rows. Some of them lack columns."""
     source = random.Random(7)
     with TableStoreService.opened(Clock(), database=shared_database_url) as service:
         service.create("t", ("p", messages.STRING), ("k", messages.INTEGER))

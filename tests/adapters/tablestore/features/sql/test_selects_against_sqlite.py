@@ -84,7 +84,7 @@ def index(name: str, *key: str) -> messages.IndexMeta:
 
 
 def fill(service: TableStoreService, oracle: sqlite3.Connection, table: str, source: random.Random) -> None:
-    """Put random rows, of which some lack columns."""
+    """Put random rows. Some of them lack columns."""
     for number in range(ROWS):
         key = {"p": source.choice(TEXTS[1:]), "k": number}
         cells = {

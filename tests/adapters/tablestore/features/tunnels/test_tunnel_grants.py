@@ -19,7 +19,7 @@ def create(server: Strict, caller: str, kind: int, name: str) -> Told:
 
 
 def reads(server: Strict, tunnel: str) -> bool:
-    """Whether a limited caller gets the records of a tunnel. No request of a tunnel is answered without the permission."""
+    """True if a limited caller gets the records of a tunnel. No request of a tunnel is answered without the permission."""
     connected = ask(server, LIMITED, "tunnel/connect", tunnel_id=tunnel)
     if connected.code == NO_PERMISSION:
         client = {"tunnel_id": tunnel, "client_id": "x"}
