@@ -153,7 +153,7 @@ def test_property_names_are_case_sensitive_and_unique(azure: LiveAzure) -> None:
     assert reply.headers["x-ms-error-code"] == "DuplicatePropertiesSpecified"
 
 
-def test_there_is_no_schema_one_name_may_have_several_types(azure: LiveAzure) -> None:
+def test_a_property_name_may_have_several_types(azure: LiveAzure) -> None:
     table = azure.new_table()
     values: list[Any] = [
         "text",
@@ -173,7 +173,7 @@ def test_there_is_no_schema_one_name_may_have_several_types(azure: LiveAzure) ->
     assert keys_of(table.query_entities("mixed eq 'text'")) == [("p", "0")]
 
 
-def test_all_types(azure: LiveAzure) -> None:
+def test_entities_have_all_types(azure: LiveAzure) -> None:
     table = azure.new_table()
     entity = {
         "PartitionKey": "p",
@@ -193,7 +193,7 @@ def test_all_types(azure: LiveAzure) -> None:
 
 
 @pytest.mark.parametrize("moment", ["1600-12-31T23:59:59Z", "10000-01-01T00:00:00Z"])
-def test_dates_end_where_they_end(azure: LiveAzure, moment: str) -> None:
+def test_dates_have_the_documented_range(azure: LiveAzure, moment: str) -> None:
     table = azure.new_table()
     entity = {"PartitionKey": "p", "RowKey": "r", "date": moment, "date@odata.type": "Edm.DateTime"}
     assert azure.send("POST", f"/{table.table_name}", entity).status_code == 400
@@ -334,7 +334,7 @@ def test_a_page_ends_after_a_thousand(azure: LiveAzure) -> None:
 
 
 @pytest.mark.parametrize("condition", ["n ge 0", "n ge 0 and n ne 5"])
-def test_a_query_that_takes_its_time_goes_on_from_a_token(
+def test_a_long_query_continues_from_a_token(
     azure: LiveAzure, monkeypatch: pytest.MonkeyPatch, condition: str
 ) -> None:
     """A page that has reached its time limit ends with the entities found and a token.
@@ -442,7 +442,7 @@ def test_an_update_with_an_old_etag_is_refused(azure: LiveAzure) -> None:
         table.update_entity({**mine, "Rating": 4})
 
 
-def test_one_winner_of_many_writers(azure: LiveAzure) -> None:
+def test_one_of_many_writers_wins(azure: LiveAzure) -> None:
     table = azure.new_table()
     table.create_entity({"PartitionKey": "p", "RowKey": "counter", "n": 0})
 

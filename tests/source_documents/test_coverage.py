@@ -22,7 +22,7 @@ def test_every_sentence_of_a_document_has_a_row():
     assert coverage.not_covered(read_coverage(), read_outlines()) == []
 
 
-def test_every_test_that_is_named_is_there():
+def test_every_named_test_exists():
     assert coverage.unknown_tests(read_coverage()) == []
 
 
@@ -30,7 +30,7 @@ def test_every_test_of_the_documents_stands_in_a_row():
     assert coverage.unnamed_tests(read_coverage()) == []
 
 
-def test_no_row_stands_twice():
+def test_no_statement_is_listed_twice():
     assert coverage.twice(read_coverage()) == []
 
 
@@ -111,7 +111,7 @@ def test_a_test_that_is_not_there_is_found():
 
 def test_a_test_that_stands_in_no_row_is_found():
     named = {test for one in read_coverage() for test in one.tests}
-    left_out = "tests/source_documents/test_azure_table_may_2009.py::test_all_types"
+    left_out = "tests/source_documents/test_azure_table_may_2009.py::test_entities_have_all_types"
     assert coverage.unnamed_tests([row(tests=tuple(named - {left_out}))]) == [left_out]
 
 

@@ -115,7 +115,7 @@ def test_a_batch_cannot_update(dynamodb, catalog):
     assert everything(catalog) == []
 
 
-def test_a_batch_does_what_single_requests_do(dynamodb, catalog):
+def test_a_batch_has_the_effect_of_single_requests(dynamodb, catalog):
     single = dynamodb.create("Id:N")
     items = [{"Id": number, "pad": "x" * 700 * number} for number in range(5)]
     for item in items:
@@ -134,7 +134,7 @@ def test_a_batch_does_what_single_requests_do(dynamodb, catalog):
     assert told["CapacityUnits"] == sum(one["ConsumedCapacity"]["CapacityUnits"] for one in alone)
 
 
-def test_a_batch_write_is_so_many_puts_and_deletes(dynamodb, catalog):
+def test_a_batch_write_costs_the_sum_of_its_puts_and_deletes(dynamodb, catalog):
     for number in range(4):
         catalog.put_item(Item={"Id": number, "pad": "x" * 2000})
     puts = [{"PutRequest": {"Item": {"Id": number, "pad": "x" * 3000}}} for number in (10, 11)]

@@ -25,7 +25,7 @@ def limited(shared_database_url: str) -> Iterator[Live]:
     running.stop()
 
 
-def test_a_batch_write_beyond_the_throughput_does_what_it_can(limited):
+def test_a_batch_write_beyond_the_throughput_is_done_in_part(limited):
     table, other = limited.create("Id:S", "Sort:S", units=(1, 1)), limited.create("Id:S", "Sort:S")
     table.put_item(Item={"Id": "a", "Sort": "a", "text": LARGE})
     put = {"PutRequest": {"Item": {"Id": "b", "Sort": "b"}}}
@@ -34,7 +34,7 @@ def test_a_batch_write_beyond_the_throughput_does_what_it_can(limited):
     assert other.scan()["Items"] == [{"Id": "b", "Sort": "b"}]
 
 
-def test_a_batch_get_beyond_the_throughput_does_what_it_can(limited):
+def test_a_batch_get_beyond_the_throughput_is_done_in_part(limited):
     table, other = limited.create("Id:S", units=(1, 1)), limited.create("Id:S")
     table.put_item(Item={"Id": "a", "text": LARGE})
     other.put_item(Item={"Id": "a"})

@@ -76,7 +76,7 @@ def read_batch(tablestore: LiveTableStore, table: str, keys: list[Any]) -> list[
     return [plain(decode_row(result.row)) if result.row else None for result in part.rows]
 
 
-def test_a_put_deletes_what_was_there_before(tablestore: LiveTableStore, table: str) -> None:
+def test_a_put_deletes_all_earlier_columns(tablestore: LiveTableStore, table: str) -> None:
     tablestore.put({"pk": 1}, {"a": 1, "b": 2}, table)
     tablestore.put({"pk": 1}, {"c": 3}, table)
     assert plain(tablestore.get({"pk": 1}, table)) == {"pk": 1, "c": 3}
@@ -98,7 +98,7 @@ def test_an_update_of_no_row_makes_one_but_not_by_deletes_alone(
     assert tablestore.get({"pk": 2}, table) is None
 
 
-def test_deleting_what_is_not_there_does_nothing(tablestore: LiveTableStore, table: str) -> None:
+def test_deleting_an_absent_row_does_nothing(tablestore: LiveTableStore, table: str) -> None:
     tablestore.delete({"pk": 1}, table)
     assert tablestore.get({"pk": 1}, table) is None
 
@@ -391,7 +391,7 @@ def test_a_row_without_the_columns_asked_for_is_left_out(tablestore: LiveTableSt
     assert found == [each for each in ROWS if len(each) > 2]
 
 
-def test_no_more_rows_than_the_limit(tablestore: LiveTableStore, letters: str) -> None:
+def test_a_page_has_no_more_rows_than_the_limit(tablestore: LiveTableStore, letters: str) -> None:
     whole: Any = (bound(MIN, MIN), bound(MAX, MAX), letters)
     for limit in (1, 3, 6, 7):
         assert rows_of(tablestore.range(*whole, limit=limit)) == ROWS[:limit]

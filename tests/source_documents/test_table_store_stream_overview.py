@@ -98,7 +98,7 @@ def test_changes_are_kept_for_the_time_of_the_stream(tablestore: LiveTableStore,
     assert details.expiration_time == 24
 
 
-def test_an_iterator_marks_where_reading_goes_on(tablestore: LiveTableStore, table: str) -> None:
+def test_an_iterator_marks_the_next_record(tablestore: LiveTableStore, table: str) -> None:
     stream = stream_of(tablestore, table)
     [shard] = shards_of(tablestore, stream)
     place = iterator(tablestore, stream, shard.shard_id)

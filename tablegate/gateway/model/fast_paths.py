@@ -75,7 +75,7 @@ FAST_PATHS: tuple[FastPath, ...] = (
     FastPath(
         f"{_AZURE}.entities.fast_pages:entities",
         f"{_AZURE}.entities.entity_renderer:EntityFormat.member",
-        "tests/adapters/azuretable/entities/test_fast_pages.py::test_a_page_is_what_its_rows_are",
+        "tests/adapters/azuretable/entities/test_fast_pages.py::test_a_page_equals_its_rendered_rows",
         3.30,
     ),
     FastPath(

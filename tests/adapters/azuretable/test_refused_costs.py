@@ -133,7 +133,7 @@ def test_refusals_cost_little(
     assert problems(service, requests, names) == {}
 
 
-def test_the_measure_finds_what_is_wasteful(
+def test_the_measure_finds_wasteful_requests(
     service: AzureTableService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A refusal that looks at each byte in Python costs more than it may, on each version of Python."""

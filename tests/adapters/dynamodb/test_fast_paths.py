@@ -82,7 +82,7 @@ def test_conditions_without_placeholders_are_those_of_every_request(condition: s
 
 
 @pytest.mark.parametrize("condition", ["a = a", "size(a)", "size(name) = a", "a ="])
-def test_their_errors_equal_those_of_the_request(condition: str) -> None:
+def test_errors_of_cached_conditions_equal_those_of_the_request(condition: str) -> None:
     told = []
     for operation in ("PutItem", "TransactWriteItems"):
         with pytest.raises(ServiceError) as caught:

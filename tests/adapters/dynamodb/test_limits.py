@@ -163,7 +163,7 @@ CLAUSES = [
 
 
 @pytest.mark.parametrize(("before", "clause", "values", "charge"), CLAUSES)
-def test_an_update_expression_is_charged_what_it_writes(orders, before, clause, values, charge):
+def test_an_update_expression_is_charged_for_its_values(orders, before, clause, values, charge):
     """The key and what is not named are free: 409,577 bytes beside an untouched attribute pass."""
     counted = ITEM - 3 - 19 - len("b") - charge
     assert charge or counted == 409_577
@@ -542,7 +542,7 @@ READS = {
 
 
 @pytest.mark.parametrize("read", READS)
-def test_a_page_is_of_a_megabyte_of_what_is_looked_at(pairs, read):
+def test_a_page_ends_after_a_megabyte_of_evaluated_items(pairs, read):
     operation = read.partition(" ")[0]
     asked = {"TableName": "pairs", **READS[read]}
     fill(pairs, MEGABYTE - 1)

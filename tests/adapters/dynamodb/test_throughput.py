@@ -223,7 +223,7 @@ def test_a_local_index_uses_the_units_of_its_table(limited):
 # Batches and transactions
 
 
-def test_a_batch_does_what_it_can_and_names_the_rest(orders):
+def test_a_batch_processes_the_admitted_items_and_returns_the_others(orders):
     puts = [{"PutRequest": {"Item": item(f"{at:02}")}} for at in range(14)]
     answer = orders.call("BatchWriteItem", {"RequestItems": {"orders": puts}})
     assert answer["UnprocessedItems"] == {"orders": puts[10:]}

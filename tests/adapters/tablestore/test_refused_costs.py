@@ -61,7 +61,7 @@ def test_refusals_cost_little(service: TableStoreService, kind: str) -> None:
     assert wrong == {}
 
 
-def test_the_measure_finds_what_is_wasteful(
+def test_the_measure_finds_wasteful_requests(
     service: TableStoreService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the lists being cut, many indexes take too long."""

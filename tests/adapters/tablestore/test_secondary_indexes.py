@@ -185,7 +185,7 @@ def test_indexes_can_be_dropped(table: TableStoreService) -> None:
     assert told.value.code == "OTSObjectNotExist"
 
 
-def test_an_index_goes_with_its_table(table: TableStoreService) -> None:
+def test_an_index_is_dropped_with_its_table(table: TableStoreService) -> None:
     table.call("DeleteTable", table_name="t")
     with pytest.raises(Refused) as told:
         everything(table)
@@ -258,5 +258,5 @@ def test_a_defined_column_of_an_index_stays(table: TableStoreService) -> None:
     table.call("DeleteDefinedColumn", table_name="t", columns=["n"])
 
 
-def test_there_are_no_time_series(table: TableStoreService) -> None:
+def test_time_series_are_not_supported(table: TableStoreService) -> None:
     assert not table.call("ListTimeseriesTable").table_metas

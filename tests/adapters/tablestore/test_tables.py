@@ -38,7 +38,7 @@ def column(name: str, kind: int = INTEGER, is_drawn: bool = False) -> messages.P
     return made
 
 
-def test_a_table_is_described_as_it_was_made(service: TableStoreService) -> None:
+def test_a_table_is_described_as_it_was_created(service: TableStoreService) -> None:
     unit = messages.CapacityUnit(read=3, write=5)
     make(
         service,

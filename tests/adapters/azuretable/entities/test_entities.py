@@ -68,7 +68,7 @@ def test_insert_does_not_replace(people: AzureTableService) -> None:
 
 
 @pytest.mark.parametrize("method", ["PUT", "MERGE", "PATCH"])
-def test_upserts_make_what_is_not_there(people: AzureTableService, method: str) -> None:
+def test_upserts_create_missing_entities(people: AzureTableService, method: str) -> None:
     reply = people.send(method, PATH, {"name": "Ada"})
     assert reply.status == 204
     assert etag_of(reply) == people.get("people", "p", "r")["odata.etag"]
@@ -76,7 +76,7 @@ def test_upserts_make_what_is_not_there(people: AzureTableService, method: str) 
 
 
 @pytest.mark.parametrize("headers", [{}, PEOPLE_ANY])
-def test_put_replaces_and_merge_keeps_what_it_does_not_name(
+def test_put_removes_and_merge_keeps_omitted_properties(
     people: AzureTableService, headers: dict[str, str]
 ) -> None:
     people.insert("people", "p", "r", name="Ada", born=1815)
@@ -379,7 +379,7 @@ def test_the_segment_limit_of_2009_can_be_set(people: AzureTableService) -> None
 # Reading
 
 
-def test_get_what_is_not_there(people: AzureTableService) -> None:
+def test_a_missing_entity_gets_404(people: AzureTableService) -> None:
     assert code_of(people.send("GET", PATH)) == (404, "ResourceNotFound")
     assert code_of(people.send("GET", "/animals(PartitionKey='p',RowKey='r')")) == (404, "TableNotFound")
 
@@ -438,7 +438,7 @@ def test_atom_is_refused(people: AzureTableService, accept: str) -> None:
 @pytest.mark.parametrize(
     "accept", ["", "*/*", "application/json", "application/json;odata=minimalmetadata, text/plain"]
 )
-def test_json_is_what_there_is(people: AzureTableService, accept: str) -> None:
+def test_every_accepted_media_type_gets_json(people: AzureTableService, accept: str) -> None:
     reply = people.send("GET", "/people()", headers={"Accept": accept})
     assert reply.status == 200
     assert dict(reply.headers)["Content-Type"].startswith("application/json;odata=minimalmetadata")

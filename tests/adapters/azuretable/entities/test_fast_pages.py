@@ -130,7 +130,7 @@ def page_of(rows: list[Row], concatenated: Sequence[int] = ()) -> Page:
     st.sampled_from([2, 5, 64]),
     st.lists(st.integers(1, 30), max_size=3),
 )
-def test_a_page_is_what_its_rows_are(
+def test_a_page_equals_its_rendered_rows(
     rows: list[Row],
     level: MetadataLevel,
     selected: frozenset[str] | None,

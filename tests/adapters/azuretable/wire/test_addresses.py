@@ -137,7 +137,7 @@ def test_a_key_predicate_is_read_back(keys: tuple[str, str]) -> None:
     assert parse("/acc/people" + key_predicate(*keys), PATH_HOST).resource == Entity("people", *keys)
 
 
-def test_signatures_do_not_cover_what_sdks_add_after_signing() -> None:
+def test_signatures_do_not_cover_parameters_that_sdks_add_after_signing() -> None:
     assert addresses.signed_path("/acc-secondary/acc/Tables") == "/acc/Tables"
     assert addresses.signed_path("/acc-secondary/Tables") == "/acc-secondary/Tables"
     assert addresses.signed_path("/acc/Tables('a%2Fb')") == "/acc/Tables('a%2Fb')"

@@ -109,7 +109,7 @@ def test_an_empty_batch_is_parsed_to_no_requests(body: str) -> None:
     assert parse(crlf(body)).requests == ()
 
 
-def test_no_more_is_read_than_is_allowed() -> None:
+def test_a_batch_is_read_up_to_its_limit() -> None:
     part = "--c\nContent-Type: application/http\n\nDELETE /acc/people HTTP/1.1\n\n\n"
     body = "--batch_1\nContent-Type: multipart/mixed; boundary=c\n\n" + part * 500 + "--c--\n--batch_1--\n"
     assert len(multipart.parse("multipart/mixed; boundary=batch_1", crlf(body), 100).requests) == 101

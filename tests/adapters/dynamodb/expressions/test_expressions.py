@@ -308,7 +308,7 @@ def test_unknown_functions(expression: str, function: str) -> None:
         ("a in (b, attribute_exists(things))", "attribute_exists"),
     ],
 )
-def test_functions_where_they_do_not_belong(expression: str, function: str) -> None:
+def test_functions_in_wrong_places_are_refused(expression: str, function: str) -> None:
     assert (
         refusal(condition, expression)
         == f"The function is not allowed to be used this way in an expression; function: {function}"
@@ -851,9 +851,7 @@ def test_paths_that_conflict(expression: str, one: str, two: str) -> None:
         ("SET b = :n, b = :n, #x = :n", "attribute name: #x"),
     ],
 )
-def test_an_update_is_looked_at_from_its_end_first_the_paths_then_what_is_written(
-    expression: str, said: str
-) -> None:
+def test_an_update_is_checked_from_its_end_paths_first(expression: str, said: str) -> None:
     """DynamoDB Local 2.6.1, which contains the service's parser. dynalite's recordings agree."""
     assert refusal(update, expression).endswith(said)
 
@@ -918,7 +916,7 @@ def test_paths_an_update_writes_and_reads() -> None:
     assert list(operand_paths(actions)) == [("a",), ("b", "c"), ("d",), ("e",), ("f",), ("g",), ("h", 0)]
 
 
-def test_only_updates_that_take_away_make_no_item() -> None:
+def test_updates_that_only_remove_create_no_item() -> None:
     assert creates_item(())
     assert creates_item(update("SET a = :s REMOVE b"))
     assert creates_item(update("ADD a :n"))
@@ -1026,7 +1024,7 @@ def test_texts_that_are_no_projection(expression: str) -> None:
         ("a[3].b, #a.#d.b", "conflict", "[a, [3], b]", "[a, [3], b]"),
     ],
 )
-def test_projections_whose_paths_cannot_stand_together(
+def test_projections_with_conflicting_paths_are_refused(
     expression: str, rule: str, one: str, two: str
 ) -> None:
     assert refusal(projection, expression) == (

@@ -210,7 +210,7 @@ def test_refused_keys_do_not_count_table_139(service):
         check(service, "UpdateTable", {**ORDERS, **encrypted()}, OK)
 
 
-def test_while_encryption_changes_table_065_table_069_table_120(delayed):
+def test_changes_while_encryption_changes_have_recorded_answers_table_065_table_069_table_120(delayed):
     settled(delayed)
     delayed.update(**encrypted(FIRST))
     check(delayed, "DeleteTable", ORDERS, IN_PROCESS)
@@ -372,7 +372,7 @@ def test_independent_changes_are_allowed_meanwhile_table_002_table_119_table_286
     assert found["SSEDescription"]["Status"] == "ENABLED"
 
 
-def test_while_a_table_becomes_on_demand_table_369(delayed):
+def test_changes_while_a_table_becomes_on_demand_have_recorded_answers_table_369(delayed):
     settled(delayed, BillingMode=None, ProvisionedThroughput=units(1, 1))
     delayed.update(BillingMode="PAY_PER_REQUEST")
     for change in (PROVISION, {"BillingMode": "PAY_PER_REQUEST"}):

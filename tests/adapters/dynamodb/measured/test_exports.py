@@ -187,7 +187,7 @@ def test_a_token_of_a_failed_export_export_010(orders):
     orders.export(ClientToken="two")
 
 
-def test_keys_of_s3_are_told_as_they_were_given_export_012(orders):
+def test_descriptions_repeat_the_keys_of_s3_export_012(orders):
     shown = orders.export(S3SseAlgorithm="KMS", S3SseKmsKeyId="alias/aws/s3")
     assert shown["S3SseKmsKeyId"] == "alias/aws/s3"
     shown = orders.export(S3SseAlgorithm="KMS")

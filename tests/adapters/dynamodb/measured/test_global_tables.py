@@ -120,7 +120,7 @@ def test_strong_groups_that_cannot_be_made_table_257(regions, actions, more, tex
     assert "Replicas" not in regions.described(WEST)
 
 
-def test_one_witness_at_a_time_table_257_table_414_table_428(regions):
+def test_a_request_changes_one_witness_table_257_table_414_table_428(regions):
     two = witness(("Create", SOUTH), ("Create", "eu-west-1"))
     text = regions.refused(WEST, ("Create", EAST), **STRONG, **two)
     head, _, rest = text.partition("' at '")
@@ -199,7 +199,7 @@ def test_a_witness_is_no_table_table_259_table_261(strong):
     ],
     ids=str,
 )  # fmt: skip
-def test_a_strong_group_stays_as_it_was_made_table_260(strong, actions, more, text):
+def test_a_strong_group_cannot_be_changed_table_260(strong, actions, more, text):
     before = strong.described(WEST)
     found = strong.refused(WEST, *actions, **more)
     assert found == text if text != NOTHING else found.startswith(text)
@@ -318,7 +318,7 @@ def test_an_eventual_group_tells_no_consistency_table_201(eventual):
         assert not {"MultiRegionConsistency", "GlobalTableWitnesses"} & set(shown)
 
 
-def test_nothing_is_left_of_a_group_table_231_table_201_table_320(eventual):
+def test_the_last_table_of_a_group_describes_no_group_table_231_table_201_table_320(eventual):
     name = "Global table with name: 'orders' does not exist."
     assert eventual.described(WEST)[MODE] == "ENABLED_WITH_OVERRIDES"
     ok(eventual, WEST, "DescribeTableReplicaAutoScaling")

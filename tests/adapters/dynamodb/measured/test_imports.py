@@ -62,7 +62,7 @@ def test_a_table_that_is_being_imported_import_001(exporter):
     check(exporter.service, "TagResource", tagged, not_found(f"ResourceArn: {arn('orders')} not found"))
 
 
-def test_parameters_are_told_as_they_were_given_import_004(exporter):
+def test_descriptions_repeat_the_parameters_import_004(exporter):
     encryption = {"Enabled": True, "SSEType": "KMS", "KMSMasterKeyId": "alias/aws/dynamodb"}
     made = parameters(SSESpecification=encryption, OnDemandThroughput=ON_DEMAND)
     shown = imported(exporter, TableCreationParameters=made)

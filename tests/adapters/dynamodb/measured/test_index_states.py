@@ -286,7 +286,7 @@ def test_an_index_is_made_beside_a_change_of_units_table_175(delayed):
     check(delayed, "UpdateTable", {**ORDERS, **OF_B, **updates(create)}, in_use(text))
 
 
-def test_while_an_index_is_being_deleted_table_375(delayed):
+def test_other_changes_while_an_index_is_deleted_have_recorded_answers_table_375(delayed):
     delayed.table(**with_index())
     delayed.clock.ms += 20_000
     delayed.update(**updates(DELETE_A))
@@ -301,7 +301,7 @@ def test_while_an_index_is_being_deleted_table_375(delayed):
     check(delayed, "UpdateTable", {**ORDERS, **to_units}, OK)
 
 
-def test_while_an_index_of_units_is_being_deleted_table_376(delayed):
+def test_other_changes_while_an_index_of_units_is_deleted_have_recorded_answers_table_376(delayed):
     delayed.table(
         BillingMode=None, ProvisionedThroughput=units(1, 1), **with_index(ProvisionedThroughput=units(1, 1))
     )
@@ -316,7 +316,7 @@ def test_while_an_index_of_units_is_being_deleted_table_376(delayed):
     delayed.update(ProvisionedThroughput=units(2, 2))
 
 
-def test_while_an_index_is_being_made_table_458(delayed):
+def test_other_changes_while_an_index_is_created_have_recorded_answers_table_458(delayed):
     delayed.table()
     delayed.clock.ms += 20_000
     delayed.update(**OF_B, **updates(CREATE_B))

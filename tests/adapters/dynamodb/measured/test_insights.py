@@ -138,7 +138,7 @@ def test_tables_and_global_indexes_have_them_apart_table_094(slow):
 
 
 @pytest.mark.parametrize("name", ["lsi1", "nope"])
-def test_other_indexes_have_none_table_094(service, name):
+def test_other_indexes_have_no_insights_table_094(service, name):
     service.table(
         AttributeDefinitions=defined("pk", "sk", "a"),
         KeySchema=keys("pk", "-sk"),
@@ -176,7 +176,7 @@ def test_lists_show_all_insights_that_are_not_disabled_table_095_table_343(slow)
     assert listed(slow, **ORDERS) == [("orders", None, "ENABLING"), of_index]
 
 
-def test_pages_of_a_table_are_of_what_is_listed_table_095_table_399(slow):
+def test_pages_of_a_table_count_listed_insights_table_095_table_399(slow):
     for place in ({}, OF_INDEX):
         update(slow, ENABLE, **place)
     slow.clock.ms += 10_000
@@ -197,7 +197,7 @@ def test_pages_of_a_table_have_all_its_indexes_table_095(service):
         assert {each[1] for each in found} == {"zzz", "aaa", "mmm"}
 
 
-def test_pages_of_all_tables_are_of_what_could_be_listed_table_344(service):
+def test_pages_of_all_tables_count_every_table_and_index_table_344(service):
     """A page counts tables and indexes without insights, too. AWS counted more than the tables and indexes that there were."""
     for name in "abcdef":
         service.table(f"table-{name}", **(with_index() if name in "bcd" else {}))
@@ -212,7 +212,7 @@ def test_pages_of_all_tables_are_of_what_could_be_listed_table_344(service):
     assert listed(service, TableName="table-a", MaxResults=1) == []
 
 
-def test_while_a_table_is_deleted_table_097(slow):
+def test_insights_of_a_table_being_deleted_have_recorded_answers_table_097(slow):
     update(slow, ENABLE)
     slow.clock.ms += 10_000
     ok(slow, "DeleteTable", **ORDERS)

@@ -207,7 +207,7 @@ def test_a_policy_that_locks_its_writer_out_must_be_confirmed(service, arn, lock
     put(service, LOCKING[locking], ConfirmRemoveSelfResourceAccess=True)
 
 
-def test_to_deny_the_removal_alone_needs_no_confirmation(service, arn):
+def test_a_denial_of_the_removal_alone_needs_no_confirmation(service, arn):
     """TABLE-210, TABLE-270"""
     put(service, policy(**DENIED, Action="dynamodb:DeleteResourcePolicy"))
     someone = {"ArnLike": {"aws:PrincipalArn": f"arn:aws:iam::{ACCOUNT}:user/somebody"}}
@@ -348,7 +348,7 @@ def test_policies_of_a_deleted_table(service):
     assert refused(service, "GetResourcePolicy", stream) == ("PolicyNotFoundException", NOT_FOUND + stream)
 
 
-def test_another_table_of_the_name_has_no_policy(service, arn):
+def test_a_new_table_of_the_name_has_no_policy(service, arn):
     """TABLE-271, TABLE-436"""
     put(service, policy())
     service.call("DeleteTable", {"TableName": "orders"})

@@ -73,7 +73,7 @@ def test_a_missing_table_has_the_recorded_error(service, operation, request_, re
     check(service, operation, request_, recorded)
 
 
-def test_the_word_for_what_is_missing_table_446(prepared):
+def test_errors_name_the_missing_resource_table_446(prepared):
     ghost = {"GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": "ghost"}}]}
     check(
         prepared, "UpdateTable", {"TableName": "orders", **ghost}, not_found("Index ghost for table orders")
@@ -527,7 +527,7 @@ def test_a_table_that_is_being_deleted(delayed, operation, request_, recorded):
     check(delayed, operation, request_, *recorded)
 
 
-def test_nothing_of_a_table_is_left_for_the_next_of_its_name_table_377_table_455(service):
+def test_a_new_table_inherits_nothing_from_a_deleted_one_table_377_table_455(service):
     service.table(
         BillingMode=None,
         ProvisionedThroughput={"ReadCapacityUnits": 10, "WriteCapacityUnits": 10},

@@ -411,7 +411,7 @@ def test_an_empty_structure_alone_changes_nothing_table_448(prepared):
     assert prepared.described() == before
 
 
-def test_limits_tell_what_is_too_much_table_443(prepared):
+def test_limit_errors_name_the_exceeded_limit_table_443(prepared):
     for name in ("first", "second"):
         code, text = answer(
             prepared,

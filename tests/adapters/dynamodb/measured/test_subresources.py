@@ -395,7 +395,7 @@ def indexed(delayed):
     return delayed
 
 
-def test_while_an_index_is_created_table_163(indexed):
+def test_changes_while_an_index_is_created_have_recorded_answers_table_163(indexed):
     indexed.update(AttributeDefinitions=defined("b"), **updates(created("gsi4", "b")))
     described = indexed.described()
     assert described["TableStatus"] == "UPDATING"
@@ -409,7 +409,7 @@ def test_while_an_index_is_created_table_163(indexed):
         check(indexed, "UpdateTable", {**ORDERS, **change}, recorded)
 
 
-def test_while_an_index_is_filled_table_163(indexed):
+def test_changes_while_an_index_is_filled_have_recorded_answers_table_163(indexed):
     indexed.update(AttributeDefinitions=defined("b"), **updates(created("gsi4", "b")))
     indexed.clock.ms += 10_000
     shown = {each["IndexName"]: each for each in indexed.described()["GlobalSecondaryIndexes"]}["gsi4"]
@@ -427,7 +427,7 @@ def test_while_an_index_is_filled_table_163(indexed):
     check(indexed, "UpdateTable", {**ORDERS, **STREAM}, in_use(f"{text}…"))
 
 
-def test_while_an_index_is_deleted_table_163(indexed):
+def test_changes_while_an_index_is_deleted_have_recorded_answers_table_163(indexed):
     indexed.update(**updates(DELETE_A))
     iops = "Can't change table IOPS when an index is being deleted. Table: orders Indexes: [gsi1]"
     gone = in_use("Index is being deleted. Table: orders Index: gsi1")
@@ -459,7 +459,7 @@ SUBRESOURCES: list[tuple[str, dict]] = [
 NOT_READY = "Table or Index is not in a valid state to update Key Access Insights: "
 
 
-def test_while_a_table_with_an_index_is_created_table_116(delayed):
+def test_requests_while_a_table_with_an_index_is_created_have_recorded_answers_table_116(delayed):
     delayed.table(**with_index())
     no_table = not_found("Table: orders not found")
     no_backups = ("TableNotFoundException", "Table not found: orders")
@@ -481,7 +481,7 @@ def test_while_a_table_with_an_index_is_created_table_116(delayed):
         check(delayed, operation, request, OK)
 
 
-def test_while_an_index_is_added_table_116(delayed):
+def test_requests_while_an_index_is_added_have_recorded_answers_table_116(delayed):
     delayed.table(**with_index())
     delayed.clock.ms += 20_000
     delayed.update(**OF_B, **updates({"Create": index("gsi2", keys("b"))}))

@@ -541,7 +541,7 @@ def test_changes_make_a_table_updating_as_measured_table_410(delayed, given, sta
     assert delayed.described()["TableStatus"] == status
 
 
-def test_while_units_change_table_063_table_370_table_381(delayed):
+def test_changes_while_units_change_have_recorded_answers_table_063_table_370_table_381(delayed):
     delayed.table(BillingMode=None, ProvisionedThroughput=units(1, 1))
     delayed.clock.ms += 20_000
     delayed.update(ProvisionedThroughput=units(2, 2))
@@ -557,7 +557,7 @@ def test_while_units_change_table_063_table_370_table_381(delayed):
     check(delayed, "UpdateTable", {**ORDERS, "ProvisionedThroughput": units(3, 3)}, OK)
 
 
-def test_while_the_billing_mode_changes_table_064_table_452(delayed):
+def test_changes_while_the_billing_mode_changes_have_recorded_answers_table_064_table_452(delayed):
     delayed.table(BillingMode=None, ProvisionedThroughput=units(1, 1))
     delayed.clock.ms += 20_000
     delayed.update(**ON_DEMAND)

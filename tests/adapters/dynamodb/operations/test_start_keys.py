@@ -150,7 +150,7 @@ def test_an_index_requires_its_own_keys_and_those_of_the_table(pairs, operation)
         assert ask(pairs, condition, start, operation, IndexName="double", **value) == INVALID
 
 
-def test_a_wrong_type_is_told_bare_of_what_is_queried_and_framed_of_the_rest(pairs):
+def test_a_wrong_type_has_a_bare_text_for_queried_keys_and_a_framed_one_for_others(pairs):
     wrong = {"a": {"S": "a"}, "b": {"N": "1"}}
     assert ask(pairs, "a = :a", wrong, a="a") == SCHEMA
     of_index, of_table = {**wire(a="a", b="b"), "c": {"N": "1"}}, {**wire(a="a", c="c"), "b": {"N": "1"}}

@@ -224,7 +224,7 @@ def test_the_key_of_an_alias_has_an_id():
         ({"Enabled": True, "SSEType": "KMS", "KMSMasterKeyId": "arn:x"}, "arn:x"),
     ],
 )
-def test_encryption_shows_only_a_key_of_ones_own(service, given, shown):
+def test_encryption_shows_only_a_key_of_the_customer(service, given, shown):
     service.table(SSESpecification=given)
     described = service.described().get("SSEDescription")
     assert (described and described["KMSMasterKeyArn"]) == shown
@@ -431,7 +431,7 @@ def _caller(service):
     return Caller("a", "000000000000", "us-east-1", "shared")
 
 
-def test_a_foreign_table_can_be_changed_and_keeps_what_is_the_others(service):
+def test_a_changed_foreign_table_keeps_settings_of_its_dialect(service):
     text = Kind.TEXT
     made(service, "azuretable", KeySchema((KeyColumn("PartitionKey", text),), (KeyColumn("RowKey", text),)))
     service.update("foreign", DeletionProtectionEnabled=True)

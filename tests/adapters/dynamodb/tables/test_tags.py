@@ -54,7 +54,7 @@ def test_tags_may_hold_letters_of_any_script(service, arn):
         ("aws:zzz", ""),
     ],
 )
-def test_one_bad_tag_spoils_them_all(service, arn, key, value):
+def test_one_invalid_tag_refuses_the_request(service, arn, key, value):
     code, _ = refused(service, "TagResource", arn, Tags=tag(good="1") + tag(**{key: value}))
     assert code == "ValidationException"
     assert tags_of(service, arn) == {"team": "a"}
@@ -80,7 +80,7 @@ def test_tags_must_be_there_once_and_whole(service, arn, more):
     assert refused(service, "TagResource", arn, **more)[0] == "ValidationException"
 
 
-def test_the_resource_must_be_a_table_that_is_there(service, arn):
+def test_tags_need_an_existing_table(service, arn):
     missing = arn + "x"
     for operation, more in (("TagResource", {"Tags": tag(a="")}), ("UntagResource", {"TagKeys": ["a"]})):
         assert refused(service, operation, missing, **more)[0] == "ResourceNotFoundException"

@@ -398,7 +398,7 @@ def test_a_stream_is_switched_on_off_and_on_anew(service):
 @pytest.mark.parametrize(
     "spec", [{"StreamEnabled": True}, {"StreamEnabled": False, "StreamViewType": "KEYS_ONLY"}]
 )
-def test_a_view_goes_with_a_stream_and_only_with_one(service, spec):
+def test_a_view_type_requires_an_enabled_stream_and_is_required_for_one(service, spec):
     service.table()
     code, text = refused(service, StreamSpecification=spec)
     assert (code, "UpdateViewType" in text) == (VALIDATION, True)
@@ -505,7 +505,7 @@ def test_an_update_changes_one_thing(service, given, text):
         {"BillingMode": "PAY_PER_REQUEST", **adding()},
     ],
 )
-def test_only_the_billing_mode_goes_with_something_else(service, given):
+def test_only_the_billing_mode_can_change_with_another_setting(service, given):
     service.table()
     service.update(**given)
 

@@ -66,7 +66,7 @@ def _whatever_the_length(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_whatever_the_length")
 @pytest.mark.parametrize("indent", [None, 2])
 @pytest.mark.parametrize("is_ascii", [True, False])
-def test_only_what_is_too_much_is_left_out(indent: int | None, is_ascii: bool) -> None:
+def test_only_members_beyond_the_limit_are_removed(indent: int | None, is_ascii: bool) -> None:
     most = {"Expected": 10, "Key": 5}
     body = {"TableName": "Expected", "Key": {"Expected": {"S": "1"}}, "Expected": members(11), "z": [1, "}"]}
     for count in (1, 10, 11, 12, 500):

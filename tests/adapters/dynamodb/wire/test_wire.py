@@ -348,7 +348,7 @@ def test_the_first_of_repeated_accept_encoding_headers_is_read(service):
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS", "PUT"])
-def test_without_an_origin_there_is_nothing_of_cors(service, method):
+def test_a_reply_without_an_origin_has_no_cors_headers(service, method):
     service.send(method)
     assert not [name for name, _ in service.last.headers if name.lower().startswith("access-control")]
 

@@ -82,7 +82,7 @@ def test_combinations(table: TableStoreService) -> None:
     assert passes(table, composite(AND, composite(NOT, false), composite(OR, false, true), true))
 
 
-def test_all_versions_or_the_newest(table: TableStoreService) -> None:
+def test_a_filter_compares_all_versions_or_the_newest(table: TableStoreService) -> None:
     now = table.clock.ms
     cells = [WireCell("v", datum(value), now - age) for value, age in ((1, 2), (2, 1), (3, 0))]
     table.put({"pk": 1}, cells)

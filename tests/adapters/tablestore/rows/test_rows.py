@@ -129,7 +129,7 @@ def test_a_write_can_depend_on_the_existence_of_its_row(
     )
 
 
-def test_put_expecting_no_row_where_there_is_none(table: TableStoreService) -> None:
+def test_a_put_that_expects_no_row_succeeds_without_one(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"a": 1}, expect=EXPECT_NOT_EXIST)
     assert plain(table.get({"pk": 1})) == {"pk": 1, "a": 1}
 
@@ -147,7 +147,7 @@ def test_update_expecting_no_row_makes_one(table: TableStoreService) -> None:
     assert plain(table.get({"pk": 1})) == {"pk": 1, "a": 2}
 
 
-def test_delete_expecting_no_row_where_there_is_none(table: TableStoreService) -> None:
+def test_a_delete_that_expects_no_row_succeeds_without_one(table: TableStoreService) -> None:
     assert units_of(table.delete({"pk": 1}, expect=EXPECT_NOT_EXIST)) == (1, 1)
     table.put({"pk": 1}, {"a": 1})
     assert refused_by_condition(lambda: table.delete({"pk": 1}, expect=EXPECT_NOT_EXIST))
@@ -651,7 +651,9 @@ def test_a_new_row_does_not_get_the_number_of_a_client(drawn: TableStoreService,
     assert plain(drawn.get({"p": "x", "id": 1})) is None
 
 
-def test_only_such_a_column_can_be_drawn(table: TableStoreService, service: TableStoreService) -> None:
+def test_only_an_auto_increment_column_can_be_drawn(
+    table: TableStoreService, service: TableStoreService
+) -> None:
     with pytest.raises(Refused) as told:
         table.put({"pk": AUTO_INCREMENT}, {"a": 1})
     assert told.value.status == 400

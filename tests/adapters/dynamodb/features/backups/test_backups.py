@@ -106,7 +106,7 @@ def test_a_period_that_cannot_be(orders: Any, spec: Any, text: str) -> None:
     ok(orders, "UpdateContinuousBackups", **given)
 
 
-def test_a_table_goes_back(orders: Any) -> None:
+def test_a_table_is_restored_to_an_earlier_time(orders: Any) -> None:
     recovery(orders, **ON)
     put(orders, "a", "b", c={"S": "x"})
     then = orders.clock.ms / 1000
@@ -148,7 +148,7 @@ def test_a_table_goes_back(orders: Any) -> None:
     assert status["PointInTimeRecoveryDescription"] == {"PointInTimeRecoveryStatus": "DISABLED"}
 
 
-def test_the_latest_is_what_there_is(orders: Any) -> None:
+def test_the_latest_restorable_time_has_the_current_items(orders: Any) -> None:
     recovery(orders, **ON)
     put(orders, "a")
     given = {"SourceTableArn": ARN, "TargetTableName": "again", "UseLatestRestorableTime": True}
@@ -246,7 +246,7 @@ def test_an_invalid_restore_is_refused_and_creates_no_table(
     assert ok(orders, "ListTables")["TableNames"] == ["orders"]
 
 
-def test_without_recovery_there_is_nothing_to_go_back_to(orders: Any) -> None:
+def test_a_restore_needs_point_in_time_recovery(orders: Any) -> None:
     request = {"SourceTableName": "orders", "TargetTableName": "again", "UseLatestRestorableTime": True}
     assert orders.error("RestoreTableToPointInTime", request) == (
         "PointInTimeRecoveryUnavailableException",

@@ -225,7 +225,7 @@ def test_cancelled(orders: Exporter) -> None:
     assert orders.ok("CancelBulkOperation", BulkOperationArn=arn)["BulkOperationStatus"] == "CANCELLED"
 
 
-def test_the_table_goes(orders: Exporter) -> None:
+def test_a_bulk_put_fails_if_its_table_is_created_again(orders: Exporter) -> None:
     orders.place.put("in/1", b"".join(line(f"{number:04}") for number in range(500)))
     arn = begun(orders)["BulkOperationArn"]
     orders.step()

@@ -365,7 +365,7 @@ def test_a_token_may_be_long(orders: Exporter) -> None:
     assert orders.export(ClientToken=token[:-1])["ExportArn"] != first["ExportArn"]
 
 
-def test_describe_export_of_what_is_none(orders: Exporter) -> None:
+def test_an_unknown_export_is_not_found(orders: Exporter) -> None:
     """EXPORT-006."""
     unknown = f"{TABLE_ARN}/export/01700000000000-0123abcd"
     assert orders.error("DescribeExport", ExportArn=unknown) == (
@@ -482,7 +482,7 @@ def test_an_incremental_export_has_the_changes_of_its_window(orders: Exporter) -
 
 
 @pytest.mark.usefixtures("short_claims")
-def test_a_window_goes_on_where_a_killed_server_was(orders: Exporter) -> None:
+def test_a_window_continues_where_a_killed_server_stopped(orders: Exporter) -> None:
     clock = orders.service.clock
     begin = clock.ms
     keys = [f"{number:03}" for number in range(300)]

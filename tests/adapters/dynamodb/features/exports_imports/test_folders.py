@@ -118,7 +118,7 @@ def test_a_bucket_is_directly_below(root: Path, name: str) -> None:
         list(Folder(root).listed(BucketReference(name), ""))
 
 
-def test_an_object_is_there_when_it_is_whole(root: Path) -> None:
+def test_an_object_exists_once_it_is_complete(root: Path) -> None:
     class Breaking(io.BytesIO):
         def read(self, size: int | None = -1, /) -> bytes:
             data = super().read(3)

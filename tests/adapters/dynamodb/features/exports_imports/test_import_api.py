@@ -299,7 +299,7 @@ def test_objects_behind_each_other_on_a_line(exporter: Exporter) -> None:
     assert len(exporter.items("orders")) == 7
 
 
-def test_no_objects(exporter: Exporter) -> None:
+def test_an_import_without_objects_completes(exporter: Exporter) -> None:
     """IMPORT-012."""
     shown = imported(exporter, prefix="nothing/")
     assert shown["ImportStatus"] == "COMPLETED"
@@ -396,7 +396,7 @@ def test_refusals(exporter: Exporter, more: dict[str, Any], expected: str) -> No
     assert exporter.ok("ListImports") == {"ImportSummaryList": []}
 
 
-def test_describe_import_of_what_is_none(exporter: Exporter) -> None:
+def test_an_unknown_import_is_not_found(exporter: Exporter) -> None:
     unknown = f"{TABLE_ARN}/import/01700000000000-0123abcd"
     assert exporter.error("DescribeImport", ImportArn=unknown)[0] == "ImportNotFoundException"
     for wrong in (TABLE_ARN, f"{TABLE_ARN}/export/01700000000000-0123abcd"):

@@ -92,7 +92,7 @@ def test_a_table_of_one_region_lists_no_replicas(regions):
         assert name not in shown
 
 
-def test_a_replica_is_added_and_has_what_is_written(regions):
+def test_a_new_replica_receives_all_items(regions):
     put(regions, EAST, pk="before")
     answer = regions.update(EAST, ("Create", WEST))["TableDescription"]
     assert answer["TableStatus"] == "UPDATING"
@@ -210,7 +210,7 @@ def test_a_repeated_create_counts_once(regions):
     assert len(regions.described(EAST)["Replicas"]) == 1
 
 
-def test_a_table_that_is_there_cannot_become_a_replica(regions):
+def test_an_existing_table_cannot_become_a_replica(regions):
     regions.service.call("CreateTable", {
         "TableName": "orders", "BillingMode": "PAY_PER_REQUEST",
         "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
@@ -432,7 +432,7 @@ def test_the_mode_of_settings_can_be_set(regions):
     assert "Only ENABLED and DISABLED settings replication" in text
 
 
-def test_a_replica_goes_on_alone(regions):
+def test_a_disassociated_replica_keeps_its_items(regions):
     regions.update(EAST, ("Create", WEST))
     put(regions, EAST, pk="a")
     regions.settle()

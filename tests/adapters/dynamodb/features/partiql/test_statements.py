@@ -882,7 +882,7 @@ def test_a_transaction_that_is_cancelled(songs: DynamoDBService) -> None:
     ]
 
 
-def test_a_transaction_whose_writes_name_no_item(songs: DynamoDBService) -> None:
+def test_writes_of_a_transaction_must_name_an_item(songs: DynamoDBService) -> None:
     update = "UPDATE songs SET a = 1 WHERE "
     answer = transact(
         songs,

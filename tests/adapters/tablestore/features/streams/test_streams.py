@@ -243,7 +243,7 @@ def test_writes_of_other_dialects(service: TableStoreService) -> None:
 # Iterators
 
 
-def test_an_iterator_with_nothing_new_stays_what_it_is(table: TableStoreService) -> None:
+def test_an_iterator_without_new_records_is_unchanged(table: TableStoreService) -> None:
     place = iterator(table)
     answer = table.call("GetStreamRecord", shard_iterator=place)
     assert (answer.next_shard_iterator, answer.may_more_record) == (place, False)
