@@ -91,7 +91,7 @@ def test_a_merge_of_azure_is_refused_by_facts() -> None:
     assert azuretable.service_error_of(large).code == "EntityTooLarge"
 
 
-def test_every_dialect_refuses_what_is_not_installed() -> None:
+def test_every_dialect_refuses_operations_of_absent_capabilities() -> None:
     """It is no error of the server. Azure: "Common REST API error codes", NotImplemented."""
     error = NotInstalled("vector")
     assert azuretable.service_error_of(error).code == "NotImplemented"

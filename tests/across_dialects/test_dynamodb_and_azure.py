@@ -263,7 +263,7 @@ def test_keys_of_dynamodb_are_addressable_in_azure(
     assert "Item" not in both.dynamodb.get_item(TableName="things", Key=key)
 
 
-def test_tables_whose_names_azure_cannot_spell_are_listed_under_another(both: Both) -> None:
+def test_tables_with_names_that_azure_lacks_are_listed_under_another_name(both: Both) -> None:
     for name in ("my-table", "Things", "things", "a" * 255):
         both.create("id:S", name=name)
     names = [table.name for table in both.azure.list_tables()]

@@ -102,7 +102,7 @@ ALICE, MEMBER, BOB = Identity("alice"), Identity("alice", ("ops",)), Identity("b
         ("group/ops", (MEMBER, Identity("bob", ("dev", "ops"))), "a"),
     ],
 )
-def test_one_request_in_all_dialects(
+def test_all_dialects_share_one_quota(
     attempts: Attempts, owner: str, identities: tuple[Identity, ...], expected: str
 ) -> None:
     attempts.service.quota(owner, requests=ONE_REQUEST)

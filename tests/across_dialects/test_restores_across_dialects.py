@@ -276,13 +276,13 @@ def go_back(across: Across, engine: Engine, make: Any, seed: int, restores: int)
 
 
 @pytest.mark.parametrize("make", [items, entities, versions, indexed])
-def test_a_table_is_restored_as_it_was(served: tuple[Across, Engine], make: Any) -> None:
+def test_a_restored_table_equals_its_earlier_state(served: tuple[Across, Engine], make: Any) -> None:
     go_back(*served, make, seed=1, restores=13)
 
 
 @pytest.mark.soak
 @minutes_long
 @pytest.mark.parametrize("make", [items, entities, versions, indexed])
-def test_a_table_is_restored_as_it_was_at_many_moments(served: tuple[Across, Engine], make: Any) -> None:
+def test_a_restored_table_equals_its_state_at_many_times(served: tuple[Across, Engine], make: Any) -> None:
     for seed in range(2, 19):
         go_back(*served, make, seed, restores=20)

@@ -187,7 +187,7 @@ def test_other_dialects_keep_the_index(across: Across) -> None:
     assert result["Item"]["m"] == {"N": "2"}
 
 
-def test_an_index_goes_with_its_table(across: Across) -> None:
+def test_an_index_is_dropped_with_its_table(across: Across) -> None:
     name = across.new_name()
     definition = {
         "TableName": name,

@@ -114,7 +114,7 @@ def test_commands_make_a_database_for_its_owner_alone_too(tmp_path: Path) -> Non
 
 
 @pytest.mark.extended
-def test_a_database_is_locked_whatever_it_is_called(serving: Process, tmp_path: Path) -> None:
+def test_a_database_is_locked_under_each_of_its_names(serving: Process, tmp_path: Path) -> None:
     serving.wait_until_ready()
     (tmp_path / "other.sqlite").symlink_to(tmp_path / "tablegate.sqlite")
     assert f"pid {serving.pid}" in refusal(tmp_path, "--database", "sqlite:///other.sqlite")
@@ -166,7 +166,7 @@ def test_dev_is_not_for_the_network(tmp_path: Path) -> None:
         server.terminate()
 
 
-def test_a_port_that_is_taken_is_said(serving: Process, tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported(serving: Process, tmp_path: Path) -> None:
     serving.wait_until_ready()
     said = refusal(tmp_path, "--memory", "--port", serving.url.rpartition(":")[2])
     assert said.startswith("Error: cannot listen on 127.0.0.1")
@@ -257,7 +257,7 @@ def takes_hangups(pid: int) -> bool:
     return bool(caught >> (signal.SIGHUP - 1) & 1)
 
 
-def test_there_are_descriptors_for_all_places(tmp_path: Path) -> None:
+def test_the_limit_of_descriptors_allows_all_connections(tmp_path: Path) -> None:
     # Of the usual soft limit of 1,024 the database would have had the 24 that clients leave.
     shell = ("sh", "-c", 'ulimit -S -n 256; exec "$0" "$@"', sys.executable, "-m", "tablegate")
     server = Process(tmp_path, "--memory", "--max-connections", "1000", command=shell)
@@ -362,7 +362,7 @@ def test_a_database_of_a_later_release_is_refused(tmp_path: Path) -> None:
     assert said == "Error: the database has schema 9999 of a later release of tablegate. Use that release\n"
 
 
-def test_a_database_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_missing_database_is_reported(tmp_path: Path) -> None:
     url = f"postgresql://nobody@127.0.0.1:{free_port()}/none"
     said = refusal(tmp_path, "--database", url)
     assert said.startswith("Error: the database: ")

@@ -100,7 +100,7 @@ def make_table_in_shared() -> object:
     return CreateTable("test", SHARED_NAMESPACE, "things", PAIR)
 
 
-def test_a_backup_says_which_key_it_needs(tmp_path: Path) -> None:
+def test_a_backup_names_the_secret_key_that_it_needs(tmp_path: Path) -> None:
     url, copy = f"sqlite:///{tmp_path}/a.sqlite", tmp_path / "copy.sqlite"
     runner = CliRunner()
     assert runner.invoke(main, ["migrate", "--database", url]).exit_code == 0

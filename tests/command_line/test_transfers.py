@@ -88,7 +88,7 @@ def test_differences_are_reported(fill: Fill, tmp_path: Path) -> None:
     )
 
 
-def test_all_tables_of_a_database(fill: Fill, tmp_path: Path) -> None:
+def test_a_pattern_copies_all_tables_of_a_database(fill: Fill, tmp_path: Path) -> None:
     for name in ("one", "two", "three"):
         fill(rows_of(len(name)), name)
     ends = "tablegate:a.sqlite#t*", "tablegate:b.sqlite#*"

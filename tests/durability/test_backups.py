@@ -197,7 +197,7 @@ def filled(sqlite_template: Path, tmp_path: Path) -> Path:
     return path
 
 
-def test_a_file_that_is_there_is_not_overwritten(filled: Path, tmp_path: Path) -> None:
+def test_an_existing_file_is_not_overwritten(filled: Path, tmp_path: Path) -> None:
     target = tmp_path / "copy.sqlite"
     target.write_text("precious")
     database = open_database(f"sqlite:///{filled}")
@@ -288,7 +288,7 @@ def test_writes_just_before_writers_are_locked_out_are_copied(
         assert copy.execute("SELECT 1 FROM counters WHERE name = 'late 0'").fetchall() == [(1,)]
 
 
-def test_a_log_with_what_is_left_of_a_longer_one_behind_its_end(
+def test_a_log_followed_by_frames_of_an_older_log_is_copied_to_its_end(
     filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A log that begins anew is not cut: new frames come in place of old ones, and the file does not grow."""

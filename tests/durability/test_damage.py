@@ -59,7 +59,9 @@ def test_a_damaged_row_is_an_internal_error_of_each_service(
     across.dynamodb.client.delete_table(TableName=name)
 
 
-def test_without_checksums_it_is_given_out(serve: Serve, database_url: str, database: Database) -> None:
+def test_without_checksums_damaged_data_are_returned(
+    serve: Serve, database_url: str, database: Database
+) -> None:
     url = serve(database_url, verify_checksums=False).url
     with RawClient(url) as client:
         client.create_table("things")

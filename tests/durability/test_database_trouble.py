@@ -54,7 +54,7 @@ def complaint(*arguments: str) -> str:
 
 
 @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
-def test_an_encoding_that_is_not_utf8_is_said_at_the_start(
+def test_an_encoding_other_than_utf8_is_reported_at_the_start(
     postgres: PostgresServer, tmp_path: Path, encoding: str
 ) -> None:
     url = make_url(postgres.empty_database())
@@ -98,7 +98,7 @@ def as_somebody() -> Iterator[None]:
     os.seteuid(user)
 
 
-def test_a_folder_that_cannot_be_written_is_said(folder: Path) -> None:
+def test_a_read_only_folder_is_reported(folder: Path) -> None:
     url = f"sqlite:///{folder / 'a.sqlite'}"
     assert CliRunner().invoke(main, ["migrate", "--database", url]).exit_code == 0
     (folder / "a.sqlite").chmod(0o666)
@@ -109,7 +109,7 @@ def test_a_folder_that_cannot_be_written_is_said(folder: Path) -> None:
             assert f"{folder}, cannot be written" in said
 
 
-def test_a_database_that_cannot_be_written_is_said(folder: Path) -> None:
+def test_a_read_only_database_is_reported(folder: Path) -> None:
     url = f"sqlite:///{folder / 'a.sqlite'}"
     assert CliRunner().invoke(main, ["migrate", "--database", url]).exit_code == 0
     (folder / "a.sqlite").chmod(0o444)
@@ -118,7 +118,7 @@ def test_a_database_that_cannot_be_written_is_said(folder: Path) -> None:
         assert "a.sqlite cannot be written" in complaint("migrate", "--database", url)
 
 
-def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     assert "does not exist" in complaint(
         "migrate", "--database", f"sqlite:///{tmp_path / 'none' / 'a.sqlite'}"
     )
@@ -170,7 +170,7 @@ def test_a_lost_database_is_one_line_of_background_work(
 # A disk that is full
 
 
-def test_while_writes_are_refused_for_want_of_room_the_gateway_is_not_ready(tmp_path: Path) -> None:
+def test_a_gateway_without_disk_space_is_not_ready(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'a.sqlite'}"
     database = connect(load({"database": url}, {}))
     migrate(database)

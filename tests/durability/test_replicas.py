@@ -267,9 +267,7 @@ def test_a_reader_sees_what_was_written_on_its_connection(
 
 
 @knows_connections
-def test_a_reader_whose_replica_does_not_catch_up_gets_it_from_the_primary(
-    cluster: Cluster, standby: Node
-) -> None:
+def test_the_primary_answers_if_a_replica_does_not_catch_up(cluster: Cluster, standby: Node) -> None:
     with served(cluster, standby, replica_wait_ms=50) as server, RawClient(server.url) as client:
         client.create_table("late")
         wait_for_replay(cluster, standby)

@@ -85,7 +85,7 @@ def path_of(name: str) -> Path:
     return PRODUCT / name if name.partition("/")[0] in FOLDERS else ROOT / name
 
 
-def test_files_that_documents_name_are_there():
+def test_files_that_documents_name_exist():
     """Those that are named with the folder in which they are."""
     for path in _NAMING:
         named = re.findall(

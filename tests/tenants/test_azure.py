@@ -233,7 +233,7 @@ def test_a_token_of_the_victims_is_no_use_in_another_account(tenants: Tenants) -
     assert caught.value.status_code == 403
 
 
-def test_continuation_tokens_lead_through_ones_own_rows(tenants: Tenants) -> None:
+def test_foreign_continuation_tokens_lead_through_own_rows(tenants: Tenants) -> None:
     pages = tenants.victim.azure.get_table_client(MUSIC).list_entities(results_per_page=2).by_page()
     next(pages)
     token = pages.continuation_token

@@ -150,9 +150,7 @@ def own(tenants: Tenants) -> Any:
 @pytest.mark.parametrize(
     "operation", [name for name in BY_NAME if not name.startswith((*EMPTY, "DeleteTable"))]
 )
-def test_an_arn_of_anothers_is_not_ones_own_table_of_that_name(
-    tenants: Tenants, own: Any, operation: str
-) -> None:
+def test_foreign_arn_does_not_resolve_to_own_table(tenants: Tenants, own: Any, operation: str) -> None:
     """It is refused as the service does without a policy ("Cross-account access with resource-based policies")."""
     before = own.scan(TableName=MUSIC)["Items"]
     said = told(lambda: BY_NAME[operation](own, tenants.victim.arn()))
@@ -227,7 +225,7 @@ def test_streams_shards_and_iterators(tenants: Tenants, own: Any) -> None:
     assert all(record["dynamodb"]["Keys"] == KEY for record in records)
 
 
-def test_page_tokens_of_anothers_lead_through_ones_own_rows(tenants: Tenants, own: Any) -> None:
+def test_foreign_page_tokens_lead_through_own_rows(tenants: Tenants, own: Any) -> None:
     victim = tenants.victim.dynamodb()
     last = victim.scan(TableName=MUSIC, Limit=2)["LastEvaluatedKey"]
     own.put_item(TableName=MUSIC, Item={"pk": {"S": "p"}, "sk": {"S": "s9"}, "mine": {"BOOL": True}})

@@ -246,7 +246,7 @@ def test_streams_shards_and_iterators(tenants: Tenants, own: Instance) -> None:
             assert plain(decode_row(record.record)) == {**KEY, "mine": True}
 
 
-def test_start_keys_lead_through_ones_own_rows(tenants: Tenants, own: Instance) -> None:
+def test_foreign_start_keys_lead_through_own_rows(tenants: Tenants, own: Instance) -> None:
     page = whole_range(tenants.victim.tablestore(), MUSIC, limit=2)
     own.put({"pk": "p", "sk": "s9"}, {"mine": True}, table=MUSIC)
     answer = own.call(

@@ -317,5 +317,5 @@ def test_requests_that_aws_refuses_and_moto_accepts_are_refused(case: str) -> No
         REFUSED_BY_AWS[case]()
 
 
-def test_the_page_lists_what_is_tested() -> None:
+def test_the_page_lists_every_tested_request() -> None:
     assert [*errors_on_the_page()] == [*REFUSED_BY_AWS]

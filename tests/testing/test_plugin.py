@@ -108,7 +108,7 @@ import pytest
 def things(dynamodb):
     return dynamodb.create_table(**TABLE)
 
-def test_it_begins_empty(dynamodb_client, azure_tables):
+def test_a_server_begins_empty(dynamodb_client, azure_tables):
     assert dynamodb_client.list_tables()["TableNames"] == []
 
 def test_one(things):

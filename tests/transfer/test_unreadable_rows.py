@@ -66,7 +66,7 @@ def readable(ends: Ends) -> dict[object, object]:
     return {at: row for at, row in source.values.items() if at not in source.unreadable}
 
 
-def test_a_copy_goes_on_and_they_are_rejects(ends: Ends, tmp_path: Path) -> None:
+def test_a_resumed_copy_rejects_unreadable_rows(ends: Ends, tmp_path: Path) -> None:
     ends[0].fail("scan", ServiceUnavailable("cut"), after=9)
     with pytest.raises(ServiceUnavailable):
         copy(tmp_path, ends, parallel=1)

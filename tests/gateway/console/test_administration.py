@@ -153,7 +153,7 @@ def test_a_table_of_table_store_is_created_changed_and_deleted(console: Console)
     console.get("/settings", 404, **where)
 
 
-def test_a_form_that_is_not_accepted_keeps_what_was_typed(console: Console, live: Live) -> None:
+def test_a_refused_form_keeps_its_input(console: Console, live: Live) -> None:
     refused = new(console, 400, name="no", partition="key")
     assert "ValidationException: " in refused
     assert re.search(r'name="name"[^>]* value="no"', refused) and re.search(

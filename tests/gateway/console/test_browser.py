@@ -339,7 +339,9 @@ def test_a_page_of_another_site_cannot_sign_in_or_out(
         running.stop()
 
 
-def test_one_signs_in_and_out(tmp_path_factory: pytest.TempPathFactory, browser: webdriver.Chrome) -> None:
+def test_a_visitor_signs_in_and_out(
+    tmp_path_factory: pytest.TempPathFactory, browser: webdriver.Chrome
+) -> None:
     running = start(f"sqlite:///{_database(tmp_path_factory)}", auth="strict", admin_token="the token")
     try:
         browser.get(f"{running.url}/_tablegate/console/")

@@ -186,7 +186,7 @@ def strict(serve: Serve, database_url: str) -> Running:
     return server
 
 
-def test_in_strict_one_signs_in_and_sees_ones_own(strict: Running) -> None:
+def test_auth_strict_shows_a_visitor_only_own_tables_after_sign_in(strict: Running) -> None:
     console = Console(strict.url)
     assert "Secret" in console.get("/")  # led to the form
     assert "is wrong" in console.sign_in("thief", secret_of("victim"), 403)

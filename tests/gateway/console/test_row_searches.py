@@ -459,7 +459,9 @@ def test_through_an_index_rows_have_what_it_shows(console: Console) -> None:
         ({"attribute": "a", "value": "[" * 4000, "type": "L"}, "is not of the type L"),
     ],
 )
-def test_wrong_fields_keep_what_was_typed(console: Console, fields: dict[str, str], text: str) -> None:
+def test_a_search_with_wrong_fields_keeps_its_input(
+    console: Console, fields: dict[str, str], text: str
+) -> None:
     page = unescape(console.get("/rows", 400, **of("things", **fields)))
     assert text in page and 'role="alert"' in page
     name, value = next(iter(fields.items()))

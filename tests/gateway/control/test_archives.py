@@ -129,7 +129,7 @@ def other_database(request: pytest.FixtureRequest, url: str) -> str:
     return found
 
 
-def test_under_writers_it_equals_a_state_that_existed(
+def test_a_snapshot_under_writers_equals_a_state_that_existed(
     serve: Serve, database_url: str, request: pytest.FixtureRequest
 ) -> None:
     """Eight writers move money between accounts of two tables by transactions.

@@ -17,7 +17,7 @@ DAY = 86_400
 # Access
 
 
-def test_in_dev_this_machine_may_and_pages_of_others_may_not(control: Control, server: Running) -> None:
+def test_auth_dev_admits_this_machine_and_no_foreign_pages(control: Control, server: Running) -> None:
     assert control("GET", "/clock")["frozen"] is False
     refused = Control(server.url, Origin="http://localhost:3000")("GET", "/clock", status=403)
     assert refused["error"] == "NotAllowed"
@@ -41,7 +41,7 @@ def test_an_origin_that_is_no_url_is_a_foreign_one(serve: Serve, database_url: s
             assert answer.status_code == 403
 
 
-def test_in_strict_only_the_token_may(serve: Serve, database_url: str) -> None:
+def test_auth_strict_admits_only_the_token(serve: Serve, database_url: str) -> None:
     server = serve(database_url, auth="strict", admin_token="s3cret")
     for headers in (
         {},
@@ -179,7 +179,7 @@ def test_a_frozen_clock_stands_still(live: Live, control: Control) -> None:
 # Snapshots
 
 
-def test_a_snapshot_comes_back_and_what_was_made_since_is_gone(live: Live, control: Control) -> None:
+def test_a_loaded_snapshot_replaces_later_changes(live: Live, control: Control) -> None:
     make(live, "table-a")
     saved = control("POST", "/snapshots", name="first")
     assert (saved["tables"], saved["whole"]) == (1, True)

@@ -64,7 +64,7 @@ def test_a_fault_can_name_an_error(
     assert (listed["id"], listed["met"], listed["seen"]) == (fault["id"], 1, 3)
 
 
-def test_after_count_and_rate(live: Live, control: Control) -> None:
+def test_a_fault_has_a_start_a_count_and_a_rate(live: Live, control: Control) -> None:
     make(live, "table-a")
     busy = "ProvisionedThroughputExceededException"
     control("POST", "/faults", error="throttling", operation="GetItem", after=2, count=3)

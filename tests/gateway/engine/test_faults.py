@@ -88,7 +88,7 @@ def test_only_the_read_that_breaks_fails(things: Client, caplog: pytest.LogCaptu
 
 
 @on_postgresql
-def test_a_lock_holder_that_has_stopped_holds_up_only_what_it_holds(
+def test_a_stopped_lock_holder_blocks_only_its_own_rows(
     database: Database, engine: Engine, things: Client
 ) -> None:
     things.write(things.put("held", n=decimal(1)), things.put("free"))

@@ -207,7 +207,7 @@ def test_no_body_is_decoded_without_a_credential(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_with_a_credential_it_is(ask: Ask, decoded: list[str], kind: str) -> None:
+def test_a_body_is_decoded_with_a_valid_credential(ask: Ask, decoded: list[str], kind: str) -> None:
     ask(KINDS["azure: a table"](SECRETS["azure"]))  # in which the entity is
     decoded.clear()
     ask(KINDS[kind](SECRETS[kind.partition(":")[0]]))
@@ -307,7 +307,7 @@ def test_the_body_decides_where_the_head_is_right(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_budget_bounds_what_is_decoded(ask: Ask, gateways: dict[str, Gateway], kind: str) -> None:
+def test_the_budget_bounds_decoded_bodies(ask: Ask, gateways: dict[str, Gateway], kind: str) -> None:
     """A request beyond the budget gets 503 in the words of the dialect.
 
     With memory available, the same request is decoded, and its memory is released.

@@ -93,7 +93,7 @@ DENSE = [
 
 
 @pytest.mark.parametrize("part", DENSE, ids=json.dumps)
-def test_the_estimate_is_no_less_than_what_is_built(part: object) -> None:
+def test_the_estimate_covers_the_parsed_objects(part: object) -> None:
     """Counts objects only. tracemalloc does not measure the parser's buffer, which is freed before the next request."""
     text = orjson.dumps([part] * 20_000)
     memory, made = RequestMemory(len(text)), request()
@@ -106,7 +106,7 @@ def test_the_estimate_is_no_less_than_what_is_built(part: object) -> None:
     assert made.held_bytes >= size_bytes
 
 
-def test_threads_give_back_what_they_have_taken(memory: RequestMemory) -> None:
+def test_threads_return_the_memory_that_they_hold(memory: RequestMemory) -> None:
     def work() -> None:
         for _ in range(2000):
             made = request()

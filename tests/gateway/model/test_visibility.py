@@ -57,7 +57,7 @@ def test_a_row_of_key_columns_alone_ages_from_when_it_was_written() -> None:
     assert aged.expires_at_ms(row()) == 600
 
 
-def test_without_an_age_nothing_goes() -> None:
+def test_rows_of_a_table_without_an_age_stay_visible() -> None:
     ageless = table(None)
     assert ageless.visible(row(a=[1]), 1 << 50) is not None
     assert ageless.visible(None, 1) is None

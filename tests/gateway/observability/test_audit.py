@@ -381,7 +381,7 @@ def test_bodies_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(sink.lines) == 10
 
 
-def test_a_sink_that_fails_loses_what_it_was_given_and_no_more() -> None:
+def test_a_failing_sink_loses_only_the_lines_of_that_write() -> None:
     class Failing(Gathering):
         fails = True
 

@@ -118,7 +118,7 @@ def test_opentelemetry_is_not_imported_unless_enabled() -> None:
     subprocess.run([sys.executable, "-c", words], cwd=ROOT, check=True, capture_output=True)
 
 
-def test_without_the_extra_it_is_said_what_to_install(tmp_path: Path) -> None:
+def test_a_missing_extra_is_named(tmp_path: Path) -> None:
     hidden = (
         "import sys; sys.modules['opentelemetry'] = None; from tablegate.gateway.__main__ import main; "
         "main(['serve', '--otel', '--memory', '--port', '0'])"

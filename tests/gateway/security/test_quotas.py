@@ -104,7 +104,7 @@ def test_other_callers_are_not_affected() -> None:
                     ask(quotas, scheme, owner)
 
 
-def test_a_quota_that_has_not_changed_keeps_what_is_left() -> None:
+def test_an_unchanged_quota_keeps_its_remaining_units() -> None:
     quotas = Quotas(Clock())
     quotas.replace({"aws/K": Quota(requests=1)})
     ask(quotas)
@@ -113,7 +113,7 @@ def test_a_quota_that_has_not_changed_keeps_what_is_left() -> None:
         ask(quotas)
 
 
-def test_debts_are_paid_before_anything_else_is_let_in() -> None:
+def test_debts_are_paid_before_further_requests_are_admitted() -> None:
     bucket = RateBucket(rate=10, share=1.0, now=0.0)
     assert bucket.can_take(0.0)
     bucket.take(32.5)

@@ -50,7 +50,7 @@ def test_chunked_bodies_are_put_together_and_trailers_dropped(toy, wire) -> None
     assert connection.post("/say", b"next").reply()[2] == b"next"
 
 
-def test_chunked_is_chunked_however_it_is_written(toy, wire) -> None:
+def test_every_spelling_of_chunked_is_recognized(toy, wire) -> None:
     connection = wire(toy())
     connection.send("POST /say HTTP/1.1", "transfer-encoding:  Chunked ").raw(b"1\r\nx\r\n0\r\n\r\n")
     assert connection.reply()[2] == b"x"
@@ -329,7 +329,7 @@ def finish(connection: Wire) -> bytes:
     return connection.raw(b"Content-Length: 2\r\n\r\nok").reply()[2]
 
 
-def test_a_client_has_so_many_heads_in_waiting_and_no_more(toy, wire) -> None:
+def test_a_client_has_a_maximum_number_of_pending_heads(toy, wire) -> None:
     server = toy(max_heads_per_client=3)
     assert [finish(each) for each in half_sent(server, wire, 3)] == [b"ok"] * 3
     first, *others = half_sent(server, wire, 4)

@@ -132,7 +132,7 @@ REQUESTS = {
 
 
 @pytest.mark.parametrize("name", list(REQUESTS))
-def test_a_neighbour_waits_for_little(server: Process, name: str) -> None:
+def test_a_refused_request_delays_other_connections_little(server: Process, name: str) -> None:
     request = REQUESTS[name]()
     reading = refusal_costs.cpu_seconds(lambda: orjson.loads(of_dynamodb().body))
     waited = min(longest_wait(server, request) for _ in range(2))

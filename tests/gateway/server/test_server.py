@@ -144,7 +144,7 @@ def test_the_settings_select_the_logged_requests(
         assert (line["dialect"], line["operation"], line["bytes_in"]) == ("toy", "/echo", 3)
 
 
-def test_stopping_answers_what_was_accepted(toy, wire, engine: FakeEngine) -> None:
+def test_a_stopping_server_answers_accepted_requests(toy, wire, engine: FakeEngine) -> None:
     server = toy("thread")
     idle = wire(server)
     assert idle.post("/say", b"x").reply()[2] == b"x"

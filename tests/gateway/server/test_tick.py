@@ -82,7 +82,7 @@ def test_tables_that_are_not_cached_are_found_together(toy, wire, engine: FakeEn
     assert engine.lists == [[b"first"], [b"1"], [b"t1", b"t2", b"t3"]]
 
 
-def test_reads_writes_and_what_is_both_are_lists_of_their_own(toy, wire, engine: FakeEngine) -> None:
+def test_reads_writes_and_mixed_requests_are_separate_lists(toy, wire, engine: FakeEngine) -> None:
     server = toy("thread")
     engine.gate.clear()
     first = wire(server).post("/say", b"first")

@@ -261,7 +261,7 @@ def test_ctrl_c_while_threads_are_started_ends_them(
 
 
 @pytest.mark.usefixtures("in_foreground")
-def test_ctrl_c_waits_for_what_a_thread_is_at(
+def test_ctrl_c_waits_for_the_running_calls(
     ends: Ends, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A thread that goes on would use a job and endpoints that are closed."""

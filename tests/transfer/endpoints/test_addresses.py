@@ -149,7 +149,7 @@ def test_a_table_takes_the_place_of_a_pattern() -> None:
     assert not addresses.is_pattern("dynamodb://T?region=x")
 
 
-def test_a_missing_library_is_said_with_the_extra_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_is_reported_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 
     def without(name: str, *rest: Any, **more: Any) -> Any:
@@ -176,7 +176,7 @@ def test_only_the_library_of_the_endpoint_is_imported() -> None:
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-def test_credentials_are_looked_for_and_their_absence_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_credentials_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("TABLESTORE_ACCESS_KEY_ID", "TABLESTORE_ACCESS_KEY_SECRET"):
         monkeypatch.delenv(name)
     with pytest.raises(AccessRefused, match="TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET"):

@@ -138,7 +138,7 @@ def test_gets_are_in_order_and_absent_rows_none(place: Place) -> None:
     assert [row and row.position for row in got[1:]] == [key.position for key in keys]
 
 
-def test_deletes_of_rows_that_are_there_and_that_are_not(place: Place) -> None:
+def test_present_and_absent_rows_can_be_deleted(place: Place) -> None:
     endpoint = place.new_table()
     schema = SCHEMAS[place.service]
     rows = numbered_rows(place.service, 150)
@@ -159,7 +159,7 @@ def test_a_refused_row_is_named_and_all_others_are_written(place: Place) -> None
     assert found == {row.position for row in rows} - {bad.position}
 
 
-def test_a_table_that_is_there_is_left_as_it_is(place: Place) -> None:
+def test_an_existing_table_is_not_changed(place: Place) -> None:
     endpoint = place.new_table()
     endpoint.write(numbered_rows(place.service, 3))
     definition = endpoint.describe()
@@ -202,7 +202,7 @@ def test_versions_and_times_of_cells_in_table_store(ours: Running) -> None:
     assert got is not None and {name: got.cells[name] for name in cells} == cells
 
 
-def test_a_definition_without_a_counterpart_is_said(our_place: Place) -> None:
+def test_a_definition_without_a_counterpart_is_reported(our_place: Place) -> None:
     other = (
         Rules(expiry=ExpiryRule(attribute="ttl"))
         if our_place.service is Service.TABLE_STORE

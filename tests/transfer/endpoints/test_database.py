@@ -99,7 +99,7 @@ def test_a_scan_goes_on_after_a_page(things: DatabaseEndpoint) -> None:
     assert rest == [row.position for page in pages[1:] for row in page.rows]
 
 
-def test_a_table_keeps_what_it_is(opens: Opens, database_url: str) -> None:
+def test_a_table_keeps_its_definition(opens: Opens, database_url: str) -> None:
     index = NewIndex("by_n", KeySchema((KeyColumn("n", Kind.DECIMAL),)), IndexProjection.INCLUDE, ("x",))
     stream = StreamRule("label", True, "NEW_IMAGE", 86_400_000, 5, {"a": 1})
     rules = Rules(expiry=ExpiryRule(attribute="t"), stream=stream, max_versions=3)
@@ -165,7 +165,7 @@ def test_a_table_keeps_its_service(
     assert endpoint.describe().service is service
 
 
-def test_entries_of_indexes_are_there(opens: Opens, database_url: str) -> None:
+def test_indexes_have_entries_of_copied_rows(opens: Opens, database_url: str) -> None:
     index = NewIndex("by_number", KeySchema((KeyColumn("number", Kind.DECIMAL),)), IndexProjection.ALL)
     endpoint = opens(f"{database_url}#things")
     by_v = VectorIndex(0, "by_v", "v", 2, Metric.COSINE, IndexProjection.ALL)
@@ -212,7 +212,7 @@ def test_changes_after_a_capture_are_returned(things: DatabaseEndpoint) -> None:
     assert things.changes(seen.position).keys == []
 
 
-def test_many_changes_take_several_looks(things: DatabaseEndpoint) -> None:
+def test_many_changes_are_read_in_several_calls(things: DatabaseEndpoint) -> None:
     position = things.capture()
     things.write(rows_of(700))
     first = things.changes(position)

@@ -125,7 +125,7 @@ def test_patience_ends_with_the_service_s_own_reason(ours: Running, service: Ser
             assert any(word in text for word in ("throughput", "busy"))
 
 
-def test_a_server_that_is_not_there_is_said(service: Service) -> None:
+def test_an_unreachable_server_is_reported(service: Service) -> None:
     endpoint = OPENERS[service](f"http://127.0.0.1:{free_port()}", "nowhere", 0.3)
     with pytest.raises(ServiceUnavailable, match="no reply"):
         endpoint.describe()
@@ -213,7 +213,7 @@ def test_busy_rows_of_a_batch_come_again(ours: Running, monkeypatch: pytest.Monk
 SECRET = "aHVzaDMxNDE1OTI2NTM="
 
 
-def test_refused_credentials_are_said_and_never_shown(
+def test_refused_credentials_are_reported_and_never_shown(
     serve: Serve, sqlite_template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: Service
 ) -> None:
     path = tmp_path / "strict.sqlite"

@@ -138,9 +138,7 @@ def test_dynamodb_local_is_followed_while_it_is_written(dynamodb_local: str) -> 
     assert seen == {early[0].position}
 
 
-def test_a_stream_that_is_there_is_used_and_one_that_is_not_is_switched_on(
-    ours: Running, service: Service
-) -> None:
+def test_an_existing_stream_is_used_and_a_missing_one_is_enabled(ours: Running, service: Service) -> None:
     name = FOLLOWED[service] + "on"
     endpoint = made(ours, service, name)
     assert endpoint.describe().rules.stream is None

@@ -135,7 +135,7 @@ def test_an_item_of_dynalite_with_an_empty_name_is_rejected_and_named(tmp_path: 
 
 @pytest.mark.parametrize("body", [b"<html>", b"", b"{}", b"[]", b"null"])
 @pytest.mark.parametrize("service", [Service.DYNAMODB, Service.AZURE_TABLE])
-def test_a_server_that_is_another_one_is_said_so(ours: Running, service: Service, body: bytes) -> None:
+def test_a_server_of_another_service_is_reported(ours: Running, service: Service, body: bytes) -> None:
     def script(_: Asked) -> Answer:
         return 200, [("Content-Type", "application/json")], body
 

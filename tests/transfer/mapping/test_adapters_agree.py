@@ -101,7 +101,7 @@ def agree(
 
 @examples(150)
 @given(tables(), st.sampled_from(CLOUDS), st.booleans())
-def test_services_take_what_is_mapped_and_refuse_what_is_impossible(
+def test_services_accept_mapped_values_and_refuse_impossible_ones(
     dialects: Dialects, table: tuple[Definition, list[Row]], target: Service, escaped: bool
 ) -> None:
     definition, made = table

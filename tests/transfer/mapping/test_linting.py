@@ -105,7 +105,7 @@ def test_findings_name_the_columns_of_the_source() -> None:
     assert report.by_rule[rules.KEY_FORBIDDEN].counted == "1 rows"
 
 
-def test_rows_whose_time_is_over() -> None:
+def test_expired_rows_are_counted_apart() -> None:
     definition = replace(ITEMS, rules=Rules(expiry=ExpiryRule("until")))
     old = row_of(pk=text("a"), until=Value(Kind.DECIMAL, 1_700_000_000))
     old = Row(old.position, old.contents, 17_000_000_000_000_000)

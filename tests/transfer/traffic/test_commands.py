@@ -101,7 +101,7 @@ def test_a_full_disk_is_reported_at_the_start() -> None:
     assert "No space left on device" in done.stderr
 
 
-def test_replay_ends_with_what_it_found(trace: Path, postgres_server: Running) -> None:
+def test_the_exit_status_of_replay_follows_from_its_findings(trace: Path, postgres_server: Running) -> None:
     equal = tablegate("replay", trace, "--against", postgres_server.url, code=0)
     assert equal.startswith("3 exchanges compared, 0 diverged\n")
     assert equal.endswith("\nequal\n")

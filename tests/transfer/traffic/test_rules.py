@@ -117,7 +117,7 @@ def test_an_etag_must_stay_the_same_as_long_as_the_recorded_one_does() -> None:
     assert (found.place, found.recorded, found.live) == ("body/odata.etag", "due", "tre")
 
 
-def test_a_cells_time_is_that_of_its_run_or_what_the_client_said() -> None:
+def test_a_cell_has_the_time_of_its_run_or_of_the_client() -> None:
     def cell(stamp_ms: int) -> dict[str, Any]:
         return {"row": [{"key": [], "cells": [{"name": "c", "stamp_ms": stamp_ms}]}]}
 

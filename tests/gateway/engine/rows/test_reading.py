@@ -68,7 +68,7 @@ def test_a_peeking_page_has_the_next_row(numbered: Client) -> None:
     assert numbered.page(within(partition("b")), limits=PageLimits(returned=20, peek=True)).next is None
 
 
-def test_limits_count_what_is_looked_at_not_what_passes(numbered: Client) -> None:
+def test_limits_count_evaluated_rows(numbered: Client) -> None:
     is_even = Compare(Attribute(("even",)), Comparison.EQ, Literal(decimal(0)))
     page = numbered.page(within(partition("b")), limits=PageLimits(scanned=7), filter=is_even)
     assert (sorts(page.rows), page.scanned) == ([0, 2, 4, 6], 7)
@@ -195,7 +195,7 @@ def test_rows_are_read_together_in_order(things: Client) -> None:
     assert [row and row.latest["p"].data for row in rows] == ["b", None, "a"]
 
 
-def test_rows_read_together_have_a_size_beyond_which_none_is_read(things: Client, monkeypatch: Any) -> None:
+def test_rows_read_together_have_a_maximum_size(things: Client, monkeypatch: Any) -> None:
     """Rows of exactly the maximum size are read.
 
     With a limit one byte lower, none is. Of a hundred rows, only those needed to detect the excess are fetched.

@@ -175,7 +175,7 @@ def test_an_ended_follower_gets_no_changes(things, target):
     assert things.table.features == make_table(things.engine, "others").features
 
 
-def test_a_table_that_goes_takes_its_followers_along(things, target, clock):
+def test_a_dropped_table_removes_its_followers(things, target, clock):
     follow(things)
     run(things.engine, DropTable(things.table))
     clock.advance(100_000)
@@ -281,7 +281,7 @@ def test_a_target_that_takes_nothing_is_given_up_a_day_after_its_end(things, tar
     assert followers_of(things) == []
 
 
-def test_a_reset_forgets_what_dropped_tables_have_still_to_tell(things, target):
+def test_a_reset_forgets_undelivered_changes_of_dropped_tables(things, target):
     follow(things)
     put(things, "a", 1)
     run(things.engine, DropTable(things.table))

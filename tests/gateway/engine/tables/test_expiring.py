@@ -46,7 +46,7 @@ def names(things: Client) -> list[str]:
     return [row.latest["p"].data for row in things.rows()]
 
 
-def test_a_row_goes_when_its_second_has_passed(engine: Engine, clock: Clock) -> None:
+def test_a_row_is_deleted_after_its_second_has_passed(engine: Engine, clock: Clock) -> None:
     things = expiring_table(engine)
     things.write(
         things.put("soon", ttl=in_seconds(clock, 10)), things.put("later", ttl=in_seconds(clock, 100))

@@ -61,7 +61,9 @@ def test_a_table_with_an_index_of_an_absent_capability_cannot_be_found(core: Eng
     assert [table.name for table in tables] == ["plain", "special"]
 
 
-def test_only_writes_to_that_table_fail(core: Engine, special: Client, plain: Client) -> None:
+def test_only_writes_to_a_table_with_an_absent_kind_fail(
+    core: Engine, special: Client, plain: Client
+) -> None:
     """Background work, such as expiry, reads descriptors without FindTable."""
     writes = [special.put("a"), plain.put("b"), special.put("c"), plain.put("d")]
     outcomes = core.run([WriteGroup((write,)) for write in writes])

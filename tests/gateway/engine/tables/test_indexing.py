@@ -60,7 +60,7 @@ def test_an_entry_has_the_size_of_its_projection(engine: Engine) -> None:
     assert statistics.indexes["by_color"] == (1, statistics.size_bytes)
 
 
-def test_a_new_index_is_filled_with_what_was_there(engine: Engine, things: Client) -> None:
+def test_a_new_index_is_filled_with_existing_rows(engine: Engine, things: Client) -> None:
     things.write(*(things.put(f"p{n}", n, color=text("red" if n % 2 else "blue")) for n in range(600)))
     [things.table] = engine.run([AlterTable("test", things.table, add_indexes=(by_color(),))])
     with pytest.raises(TableBusy):

@@ -16,7 +16,7 @@ from tests.gateway.engine.conftest import PAIR, Client, by_color, do_background_
 from tests.support.clock import Clock
 
 
-def test_a_table_is_found_as_it_was_made(engine: Engine) -> None:
+def test_a_table_is_found_as_it_was_created(engine: Engine) -> None:
     made = make_table(engine, "Things.and-more_1", indexes=(by_color(),), rules=Rules(max_versions=3))
     [found] = engine.run([table_commands.FindTable("", "Things.and-more_1")])
     assert found == made

@@ -210,7 +210,9 @@ def test_all_vectors_are_compared_if_few_pass_the_filter(filtered: IndexImage, a
     assert looked_up(filtered, target) is None and asked == []
 
 
-def test_from_how_many_on_a_search_is_approximate(filtered: IndexImage, fewer_candidates: None) -> None:
+def test_a_search_is_approximate_from_a_number_of_candidates_on(
+    filtered: IndexImage, fewer_candidates: None
+) -> None:
     """Counted are those that pass the filter."""
     query = random_vectors(1, 8)[0].tobytes()
     for digests, number in (((), 8_000), (HALF, 4_000)):
@@ -439,7 +441,7 @@ def test_searches_that_are_exact_load_nothing(engine: Engine, without_usearch: N
     assert "vector_graphs" not in engine.background.works
 
 
-def test_the_setting_is_refused_without_what_it_needs(engine: Engine, without_usearch: None) -> None:
+def test_the_setting_is_refused_without_its_packages(engine: Engine, without_usearch: None) -> None:
     with pytest.raises(BadSetting, match=r"vector_approximate_from.*pip install 'tablegate\[vectors\]'"):
         open_store(load({"vector_approximate_from": 5}, {}), engine._store.database)
     assert "vector_graphs" not in open_store(load({}, {}), engine._store.database).engine.background.works

@@ -283,7 +283,7 @@ def test_exact_search_equals_brute_force(data: st.DataObject) -> None:
         assert [score for _, score in found] == pytest.approx(list(wanted), rel=1e-6, abs=1e-7)
 
 
-def test_a_new_index_is_filled_with_what_was_there(engine: Engine, things: Client) -> None:
+def test_a_new_index_is_filled_with_existing_rows(engine: Engine, things: Client) -> None:
     chance = random.Random(3)
     things.write(
         *(things.put(f"p{n}", n, v=list_of([chance.uniform(-1, 1) for _ in range(3)])) for n in range(300))
@@ -456,7 +456,7 @@ def test_an_image_of_a_replaced_database_server_is_discarded(
     assert search(client, (0, 0, 1), 1)[0].score == 0
 
 
-def test_images_together_have_so_many_bytes_at_most(engine: Engine) -> None:
+def test_the_total_size_of_images_is_bounded(engine: Engine) -> None:
     """The one that was searched least recently goes."""
     needs_images(engine)
     options = EngineOptions(vector_memory_bytes=2 * 64 * (12 + 8 + 8) + 64)

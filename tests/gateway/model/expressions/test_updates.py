@@ -65,7 +65,7 @@ def set_to(path: str, value: Value) -> SetTo:
 ONE = Literal(decimal(1))
 
 
-def test_an_edit_merges_into_what_is_there() -> None:
+def test_an_edit_merges_into_existing_attributes() -> None:
     assert edited(row_of(a=NULL, b=NULL), set_to("b", decimal(1)), set_to("c", decimal(2))) == {
         "a": NULL,
         "b": decimal(1),
@@ -78,7 +78,7 @@ def test_an_edit_of_an_absent_row_has_its_key() -> None:
     assert edited(None, set_to("a", NULL)) == {"a": NULL}
 
 
-def test_the_key_stays_whatever_the_actions_say() -> None:
+def test_no_action_changes_the_key() -> None:
     assert edit(row_of(), (Remove(("k",)),), EditContext(KEY, 9, False)).latest == KEY
 
 
@@ -94,7 +94,7 @@ def test_the_key_can_be_read() -> None:
     assert edited(None, SetTo(("a",), Current(("k",)))) == {"a": text("key")}
 
 
-def test_the_fallback_stands_in_for_what_is_absent() -> None:
+def test_the_fallback_replaces_an_absent_value() -> None:
     fallback = CurrentOrDefault(("a",), CurrentOrDefault(("b",), Literal(decimal(0))))
     assert edited(row_of(), SetTo(("n",), fallback))["n"] == decimal(0)
     assert edited(row_of(b=decimal(2)), SetTo(("n",), fallback))["n"] == decimal(2)
@@ -131,7 +131,7 @@ def test_lists_are_concatenated() -> None:
         edited(row_of(a=text("x")), SetTo(("a",), Concatenate(Literal(numbers(1)), Current(("a",)))))
 
 
-def test_nested_paths_change_only_what_they_name() -> None:
+def test_nested_paths_change_only_their_targets() -> None:
     old = row_of(
         a=fields(x=decimal(3), y=decimal(4), c=fields(y=decimal(3))), b=fields(x=decimal(1), y=decimal(2))
     )
@@ -164,7 +164,7 @@ def test_indexes_past_the_end_append_in_the_order_of_the_indexes() -> None:
     assert edited(row_of(a=numbers(0)), Remove(("a", 0)), SetTo(("a", 9), ONE))["a"] == numbers(1)
 
 
-def test_removing_what_is_not_there_changes_nothing() -> None:
+def test_removing_an_absent_attribute_changes_nothing() -> None:
     row = row_of(a=fields(x=NULL), b=numbers(1))
     actions = (Remove(("a", "y")), Remove(("b", 7)), Remove(("c",)), Subtract(("d",), letters("a")))
     assert edited(row, *actions) == {"a": fields(x=NULL), "b": numbers(1)}
@@ -185,7 +185,7 @@ def test_emptied_documents_stay() -> None:
         lambda path: Subtract(path, letters("a")),
     ],
 )
-def test_a_path_through_what_is_no_document_is_refused(
+def test_a_path_through_a_scalar_is_refused(
     path: tuple[str | int, ...], action: Callable[..., Action]
 ) -> None:
     # test_nested_attribute_update_bad_path_dot, test_nested_attribute_update_bad_path_array

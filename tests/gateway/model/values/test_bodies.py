@@ -56,7 +56,7 @@ foreign = (
 
 
 @given(st.dictionaries(texts, native | foreign, max_size=4))
-def test_a_body_decodes_to_what_it_was_made_of(values: dict[str, Value]) -> None:
+def test_a_body_decodes_to_its_values(values: dict[str, Value]) -> None:
     contents = Contents.of_values(values)
     stored = Contents(contents.body, contents.kinds, contents.size_bytes)
     assert stored.latest == values

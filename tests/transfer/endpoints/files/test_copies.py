@@ -74,7 +74,7 @@ def test_a_copy_to_a_file_cannot_follow(tmp_path):
     assert not list(tmp_path.glob("t.jsonl*"))
 
 
-def test_a_file_that_is_there_is_not_written_over_by_a_copy(tmp_path):
+def test_a_copy_does_not_overwrite_an_existing_file(tmp_path):
     written(open_endpoint(f"file:{tmp_path}/source.jsonl"), DEFINITION, [simple_row(7)])
     written(open_endpoint(f"file:{tmp_path}/t.jsonl"), DEFINITION, [simple_row(8)])
     with pytest.raises(TransferError, match="exists already"):

@@ -372,7 +372,7 @@ def test_windows_of_changes_are_applied_in_their_order(tmp_path):
     st.dictionaries(st.integers(0, 20), st.sampled_from(["a", "b"])),
     st.lists(st.dictionaries(st.integers(0, 20), st.sampled_from(["c", "d", None])), max_size=3),
 )
-def test_windows_leave_what_a_dictionary_would(tmp_path_factory, items, windows):
+def test_windows_have_the_effect_of_a_dictionary(tmp_path_factory, items, windows):
     with tempfile.TemporaryDirectory(dir=tmp_path_factory.getbasetemp()) as folder:
         root = Path(folder)
         full = put_export(
@@ -486,7 +486,7 @@ def test_a_job_does_not_continue_with_another_export(tmp_path):
         list(open_file(str(tmp_path / "other"), KEYS).scan(segment))
 
 
-def test_a_folder_that_is_there_is_not_written_over(tmp_path):
+def test_an_existing_folder_is_not_overwritten(tmp_path):
     put_export(tmp_path, FILES)
     target = open_file(str(tmp_path), {**OURS, **KEYS})
     with pytest.raises(TransferError):

@@ -53,7 +53,7 @@ def test_a_table_comes_back_exactly(tmp_path_factory, ending, table):
         assert os.listdir(folder) == [f"music{ending}"], "nothing else is left"
 
 
-def test_compressed_files_are_what_their_names_say(tmp_path):
+def test_file_names_determine_the_compression(tmp_path):
     for ending in ENDINGS:
         written(JsonLines(tmp_path / f"t{ending}"), DEFINITION, [simple_row(1)])
     plain = (tmp_path / "t.jsonl").read_bytes()
@@ -127,7 +127,7 @@ def test_truncated_at_any_byte_it_continues_or_reports_an_error(tmp_path, ending
     assert all("Remove it" in refusal or "was removed" in refusal for refusal in refusals)
 
 
-def test_a_new_copy_does_not_touch_what_an_unfinished_one_left(tmp_path):
+def test_a_new_copy_keeps_the_files_of_an_unfinished_one(tmp_path):
     path = tmp_path / "t.jsonl"
     target = JsonLines(path)
     target.create(DEFINITION)

@@ -47,7 +47,7 @@ def row(number: int, **values: Value) -> Row:
     return Row(PAIR.key(key).position, Contents.of_values({**key, **values}), 17)
 
 
-def test_columns_are_what_other_readers_expect(tmp_path):
+def test_columns_have_the_types_that_other_readers_expect(tmp_path):
     rows = [
         row(
             1, t=Value(Kind.TEXT, "x"), n=Value(Kind.DECIMAL, Decimal("1.50")), d=Value(Kind.DOUBLE, 0.5), b=TRUE,
@@ -173,7 +173,7 @@ TICKS = 638_000_000_000_000_050
         (pa.array([None, None]), None),
     ],
 )  # fmt: skip
-def test_other_peoples_types(tmp_path, column, expected):
+def test_types_of_other_programs_are_read(tmp_path, column, expected):
     first, second = foreign(tmp_path, {"a": column})
     assert first.latest.get("a") == expected and "a" not in second.latest
     assert first.latest["id"] == Value(Kind.TEXT, "k0")

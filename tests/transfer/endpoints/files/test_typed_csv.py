@@ -147,7 +147,7 @@ def test_types_in_the_first_row_only_are_an_option(tmp_path):
     assert row.latest["a"] == Value(Kind.TEXT, "5")
 
 
-def test_other_delimiters(tmp_path):
+def test_the_delimiter_can_be_chosen(tmp_path):
     """The delimiter can be chosen (#4665)."""
     [row] = read_text(tmp_path, "PartitionKey;RowKey;a;a@type\r\np;1;x,y;String\r\n", delimiter=";")
     assert row.latest["a"] == Value(Kind.TEXT, "x,y")
