@@ -1,11 +1,16 @@
-"""Every module, public class and public function of the gateway and of the adapters has a docstring."""
+"""Every module, public class and public function of the gateway and of the adapters has a docstring.
+
+Docstrings and names of tests are whole sentences.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
 
-from tests.support.sources import FILES, tree
+import pytest
+
+from tests.support.sources import FILES, ROOT, tree
 
 MODULES = [
     module
@@ -73,3 +78,51 @@ def test_docstrings_of_short_private_functions_say_more_than_their_code() -> Non
         if not node.name.endswith("__") and repeats_its_code(node)
     ]
     assert repeating == []
+
+
+_NO_SENTENCE = re.compile(
+    r"^(What|Whether|Who|Whose|How|Where|Which|Of)\b"
+    r"|\b(None|Empty): |\b(by|of) which\b|\b(whoever|somebody|nobody)\b"
+)
+
+
+def strings_of(tree: ast.Module) -> list[str]:
+    """Return the docstrings of a module, also those of attributes and constants, with their lines joined."""
+    values = [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)]
+    return [
+        " ".join(value.value.split())
+        for value in values
+        if isinstance(value, ast.Constant) and isinstance(value.value, str)
+    ]
+
+
+def test_docstrings_are_whole_sentences() -> None:
+    """`Return None:` is a sentence, and its reason follows."""
+    found = [
+        (module, text) for module in FILES for text in strings_of(tree(module)) if _NO_SENTENCE.search(text)
+    ]
+    assert [(module, text) for module, text in found if not text.startswith("Return None: ")] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["Whether it is on.", "A limit. None: no limit.", "A key, by which rows are found."]
+)
+def test_elliptic_docstrings_are_found(text: str) -> None:
+    module = ast.parse(f'limit = 1\n"""{text}"""')
+    assert [found for found in strings_of(module) if _NO_SENTENCE.search(found)] == [text]
+
+
+_NO_SUBJECT = re.compile(
+    r"^test_(what|who|whose|whoever|which|whether|how|where|it|its|they|them|their|those|these|others|such|of)_"
+    r"|_(of_which|ones_own|nobody|somebody|anybody|whoever)(_|$)|_(is|are)_(said|told)$"
+)
+
+
+def test_names_of_tests_begin_with_their_subject() -> None:
+    names = {
+        name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"^(?:async )?def (test_\w+)", path.read_text(), re.MULTILINE)
+    }
+    assert len(names) > 4_000
+    assert sorted(name for name in names if _NO_SUBJECT.search(name)) == []

@@ -281,8 +281,8 @@ class Authorization:
         )
 
     def allows(self, namespace: str, path: str) -> bool:
-        """Return True if the purpose is allowed on a resource. It filters lists, of which callers see only permitted
-        entries."""
+        """Return True if the purpose is allowed on a resource. Lists show a caller only the
+        permitted entries."""
         permission, channel = self.purpose.permissions[0], self.purpose.channel
         return self.judge(Access(permission, channel, namespace, path, None)) is _ALLOWED
 
