@@ -59,8 +59,8 @@ def interval(ratios: Sequence[float]) -> Interval:
 class Comparison:
     """The comparison of one workload.
 
-    `cpu` and `rate` are the factors by which our server is better, by CPU time for a request and by requests a
-    second. `cpu_us` has the medians of ours and theirs.
+    `cpu` and `rate` are the factors of our advantage, in CPU time for a request and in requests a second. `cpu_us` has
+    the medians of ours and theirs.
     """
 
     dialect: str
