@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tablegate.gateway.features.search.schema import FieldType, SearchField, SearchSchema
 from tablegate.gateway.features.search.search_commands import CreateSearchIndex
 from tablegate.gateway.model.commands.table_commands import FindTable
@@ -13,6 +15,8 @@ from tests.support.live_dynamodb import Live
 from tests.support.running import Running
 
 __all__ = ["server"]
+# Authorization may not know the database (import rules 2 to 4 of docs/architecture.md).
+pytestmark = pytest.mark.parametrize("shared_database_url", ["sqlite"], indirect=True, scope="module")
 
 
 def test_a_search_of_an_index_is_a_read_of_all_rows(server: Running) -> None:

@@ -1,5 +1,8 @@
-"""Findings of table-replicas.md, but for auto scaling (test_auto_scaling.py), and TABLE-306. A replica of a table without items
-is ACTIVE at once here, one of a table with items when background work has brought them."""
+"""Findings of table-replicas.md, but for auto scaling (test_measured_auto_scaling.py), and TABLE-306.
+
+A replica of a table without items is ACTIVE at once here, one of a table with items when background work has brought
+them.
+"""
 
 from __future__ import annotations
 
