@@ -181,6 +181,8 @@ def azure_requests(table: str) -> dict[str, tuple[set[str], tuple[str, str, Any]
     }
 
 
+OF_CAPABILITIES = ("Search", "SQLQuery", "tunnel/create")
+"""Operations that a server can lack."""
 GRANTS: tuple[tuple[str, ...], ...] = (
     (), ("read",), ("query", "scan"), ("write",), ("delete",), ("read", "write", "delete"),
 )  # fmt: skip
@@ -188,7 +190,10 @@ REFUSALS = (b"AccessDeniedException", b"AuthorizationPermissionMismatch", b"OTSN
 
 
 def test_no_operation_passes_that_no_grant_allows(attempts: Attempts) -> None:
-    """648 requests. Each passes exactly if the grants of the identity, its group or its key allow it."""
+    """648 requests, of which 36 are of capabilities.
+
+    Each passes exactly if the grants of the identity, its group or its key allow it.
+    """
     service, number, passed = attempts.service, 0, 0
     alice = Identity("alice", ("ops",))
     token = service.issuer.token(groups=["ops"])
@@ -214,8 +219,9 @@ def test_no_operation_passes_that_no_grant_allows(attempts: Attempts) -> None:
                     code in reply.body + str(reply.headers).encode() for code in REFUSALS
                 )
                 assert is_refused is not is_allowed, (actions, table, name, reply)
-                number, passed = number + 1, passed + is_allowed
-    assert (number, passed) == (648, 60)
+                if name[1] not in OF_CAPABILITIES:
+                    number, passed = number + 1, passed + is_allowed
+    assert (number, passed) == (612, 58)
 
 
 AWS_ACCOUNTS, INSTANCES = ("111122223333", "444455556666"), ("here", "there")
@@ -257,7 +263,7 @@ def test_no_operation_passes_in_an_account_that_no_grant_names(
         for operation, (_, (method, path, body)) in azure_requests("people").items():
             reply = service.send(method, path, body, token, account=azure_account)
             replies.append((azure_account, operation, reply))
-    assert len(replies) == 74
+    assert sum(operation not in OF_CAPABILITIES for _, operation, _ in replies) == 68
     for place, operation, reply in replies:
         is_refused = any(code in reply.body + str(reply.headers).encode() for code in REFUSALS + REFUSED_KEYS)
         assert is_refused is (place not in places), (place, operation, reply)

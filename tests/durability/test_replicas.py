@@ -30,6 +30,7 @@ from tablegate.gateway.store.postgresql.database import PostgresSession
 from tablegate.gateway.wiring import connect
 from tests.adapters.azuretable.client import ACCOUNT, DEV_KEY
 from tests.support.across import Across
+from tests.support.capabilities import needs
 from tests.support.raw_client import RawClient
 from tests.support.running import Running, processes, start
 from tests.support.standby import Cluster, Node, start_cluster, wait_for_replay
@@ -135,6 +136,7 @@ def test_only_reads_that_may_be_stale_use_the_replica(
         assert asked("TransactGetItems", TransactItems=together) == current
 
 
+@needs("vectors")
 @pytest.mark.parametrize("replica_reads", ["eventual", "all"])
 def test_vector_searches_are_the_primarys(
     cluster: Cluster, standby: Node, read_by: list[int], replica_reads: str

@@ -33,6 +33,7 @@ from tests.conftest import new_database
 from tests.entry_matrix.requests import KNOWN, UNSIGNED, WRONG_SECRET, Caller, Derived, Row, rows
 from tests.entry_matrix.servers import ELSEWHERE, ENTRIES, MEMBER, NONE, OVER, Matrix
 from tests.gateway.security.named_requests import Handles, furnish
+from tests.support.capabilities import INSTALLED
 from tests.support.soak import minutes_long
 
 FORBIDDEN, ABSENT = "forbidden", "absentish"  # of one length, for limits of sizes
@@ -281,8 +282,8 @@ def test_routes_of_the_control_api(matrix: Matrix, has: Handles, entry: str) -> 
 
 PAGES = (
     "/", "/table", "/rows", "/row", "/changes", "/changes.json", "/grants", "/metrics", "/chart", "/jobs", "/row/new",
-    "/row/edit", "/rows/bulk", "/difference", "/statement", "/search", "/settings", "/tables/new", "/backups", "/transfer",
-    "/export", "/rights", "/credentials", "/quotas", "/audit", "/health",
+    "/row/edit", "/rows/bulk", "/difference", "/statement", "/settings", "/tables/new", "/backups", "/transfer",
+    "/export", "/rights", "/credentials", "/quotas", "/audit", "/health", *(["/search"] if "search" in INSTALLED else []),
 )  # fmt: skip
 FORMS = ("/row/put", "/row/delete", "/rows/bulk", "/jobs/cancel", "/settings/change", "/tables/create",
     "/backups/change", "/import", "/grants/change", "/credentials/change", "/quotas/change",

@@ -11,6 +11,7 @@ import pytest
 
 from tablegate.gateway.capabilities import CAPABILITIES
 from tablegate.migrations.schema import PARTS
+from tests.support.capabilities import INSTALLED
 from tests.support.reference_pages import purpose_of
 from tests.support.sources import FILES, FOLDERS, PRODUCT, ROOT, imports, tree
 
@@ -170,6 +171,11 @@ def test_all_capabilities_are_listed_and_can_be_installed() -> None:
     folders = {capability_of(module) for module in of(FEATURES)} - {""}
     assert set(CAPABILITIES) == folders
     assert [name for name in folders if f"{FEATURES}.{name}.install" not in FILES] == []
+
+
+def test_tests_know_every_capability() -> None:
+    """Tests of a capability that `needs` does not know are skipped without notice."""
+    assert {path.parent.name for path in PRODUCT.rglob("features/*/__init__.py")} == INSTALLED
 
 
 # The other capabilities that each of them may import.

@@ -13,7 +13,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from tablegate.gateway.store.migrating import migrate
 from tablegate.gateway.wiring import connect
 from tests.adapters.tablestore.search_messages import schema
 from tests.support.browser import SCHEMES, SIZES, appear_as, chromium
+from tests.support.capabilities import INSTALLED
 from tests.support.live_dynamodb import Index, Live
 from tests.support.live_tablestore import LiveTableStore
 from tests.support.running import Running, start
@@ -45,7 +46,7 @@ ROOT = Path(__file__).parents[2]
 EVERYTHING, PUBLISHED = ROOT / "build/screenshots", ROOT / "docs/images"
 _ORDERS = "namespace=shared&name=orders"
 _LONG_NAME = "eu-central-1.production.PreferencesOfSubscriptionsByDeviceAndCustomer"
-PAGES: Mapping[str, str] = {
+PAGES = {
     "tables": "/",
     "rows": "/rows?{orders}&attribute=state&comparison=%3D&value=paid",
     "rows-of-index": "/rows?{orders}&index=by-state&key0=sent&order=desc",
@@ -60,7 +61,6 @@ PAGES: Mapping[str, str] = {
     "rows-change": "/rows/bulk?{orders}&change=set&attribute=state&comparison=%3D&value=open",
     "difference": "/difference?{orders}&at={first}&at={second}",
     "statement": "/statement?{orders}&statement=SELECT+*+FROM+%22orders%22+WHERE+customer%3D%27ada%27",
-    "search": "/search?namespace=shared&name=customers&index=search&field0=name&comparison0=is+like&value0=*a*&sort=since",
     "table": "/table?{orders}",
     "changes": "/changes?{orders}",
     "changes-none": "/changes?namespace=shared&name={long_name}",
@@ -85,6 +85,10 @@ PAGES: Mapping[str, str] = {
 
 `{orders}`: the fields of a table. `{first}`, `{second}`: the places of two of its rows. `{long_name}`: a table without rows.
 """
+if "search" in INSTALLED:
+    PAGES["search"] = (
+        "/search?namespace=shared&name=customers&index=search&field0=name&comparison0=is+like&value0=*a*&sort=since"
+    )
 SHOWN = ("rows", "metrics")
 """The pages whose pictures are in docs/images."""
 GRANTS = {
@@ -126,7 +130,8 @@ def seeded_server() -> Iterator[Running]:
         )
         try:
             seed(Live(running.url))
-            seed_search_index(LiveTableStore(running.url))
+            if "search" in INSTALLED:
+                seed_search_index(LiveTableStore(running.url))
             seed_metrics()
             gateway = running.app.extensions["tablegate"].gateway
             gateway.engine.run([StartJob("archive", "shared", "orders", {}, "IN_PROGRESS", 9)])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, NamedTuple
 
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB_OPERATIONS
@@ -100,13 +101,11 @@ Given = tuple[str, str, dict[str, Any]]
 
 
 def of_dynamodb(table: str, has: Handles) -> Iterator[Given]:
-    yield from _items(table)
-    yield from _pages(table)
-    yield from _many(table)
-    yield from _statements(table)
-    yield from _streams(table, has)
-    yield from _definitions(table)
-    yield from _copies(table, has)
+    groups = (
+        _items(table), _pages(table), _many(table), _statements(table), _streams(table, has), _definitions(table),
+        _copies(table, has),
+    )  # fmt: skip
+    return (given for given in chain.from_iterable(groups) if given[0] in DYNAMODB_OPERATIONS)
 
 
 def _items(table: str) -> Iterator[Given]:

@@ -16,6 +16,7 @@ import pytest
 
 from tests.gateway.security import named_requests, named_requests_of_others
 from tests.gateway.security.named_requests import INDEX, furnish
+from tests.support.capabilities import INSTALLED
 from tests.support.strict import FULL, LIMITED, Strict, Told, strict
 
 FORBIDDEN, ABSENT = "forbidden", "absentish"  # of one length, for limits of sizes
@@ -197,7 +198,7 @@ def test_a_forbidden_index_gets_the_answer_of_an_absent_one(pair: Pair, entry: s
         ("Query", values),
         ("Scan", {}),
         ("Scan", {"ConsistentRead": True}),
-        ("SearchVectors", vector),
+        *([("SearchVectors", vector)] if "vectors" in INSTALLED else []),
     ):
 
         def ask(operation: str, index: str, more: Any = more) -> Told:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tablegate.gateway.features.vectors.vectors import Metric, VectorIndex
 from tablegate.gateway.model.commands.stream_commands import ListStreams
 from tablegate.gateway.model.commands.table_commands import CountRows, CreateTable, NewIndex
 from tablegate.gateway.model.tables.indexes import IndexProjection
@@ -104,26 +103,13 @@ def test_a_table_keeps_its_definition(opens: Opens, database_url: str) -> None:
     stream = StreamRule("label", True, "NEW_IMAGE", 86_400_000, 5, {"a": 1})
     rules = Rules(expiry=ExpiryRule(attribute="t"), stream=stream, max_versions=3)
     properties = {"azuretable": {"policies": []}, "dynamodb": {"tags": {"a": "b"}}}
-    vector_index = VectorIndex(
-        0,
-        "by_v",
-        "v",
-        3,
-        Metric.EUCLIDEAN,
-        IndexProjection.INCLUDE,
-        ("x",),
-        filters=(KeyColumn("n", Kind.DECIMAL),),
-    )
-    given = Definition(
-        "things", Service.DYNAMODB, PAIR, (index,), rules, properties, other_indexes=(vector_index,)
-    )
+    given = Definition("things", Service.DYNAMODB, PAIR, (index,), rules, properties)
     endpoint = opens(f"{database_url}#12%2F3/things")
     assert endpoint.create(given) == []
     found = endpoint.describe()
     assert (found.service, found.key_schema, found.indexes, found.rules, found.properties) == (
         given.service, given.key_schema, given.indexes, given.rules, given.properties,
     )  # fmt: skip
-    assert found.other_indexes == given.other_indexes
     assert endpoint.list_tables() == ["things"]
     assert opens(f"{database_url}#things").list_tables() == []
     endpoint.create(given)  # a second time it is left alone
@@ -168,13 +154,10 @@ def test_a_table_keeps_its_service(
 def test_indexes_have_entries_of_copied_rows(opens: Opens, database_url: str) -> None:
     index = NewIndex("by_number", KeySchema((KeyColumn("number", Kind.DECIMAL),)), IndexProjection.ALL)
     endpoint = opens(f"{database_url}#things")
-    by_v = VectorIndex(0, "by_v", "v", 2, Metric.COSINE, IndexProjection.ALL)
-    endpoint.create(Definition("things", Service.DYNAMODB, PAIR, (index,), other_indexes=(by_v,)))
-    vector = Value(Kind.LIST, (decimal(1), decimal(2)))
-    rows = [row_of(PAIR, pk=text("p"), sk=text(f"{at}"), number=decimal(at), v=vector) for at in range(50)]
-    endpoint.write(rows)
+    endpoint.create(Definition("things", Service.DYNAMODB, PAIR, (index,)))
+    endpoint.write([row_of(PAIR, pk=text("p"), sk=text(f"{at}"), number=decimal(at)) for at in range(50)])
     [statistics] = endpoint.client.run([CountRows(endpoint.client.find())])
-    assert [statistics.indexes[name][0] for name in ("by_number", "by_v")] == [50, 50]
+    assert statistics.indexes["by_number"][0] == 50
 
 
 def test_values_without_a_time_keep_that_of_their_row(opens: Opens, database_url: str) -> None:

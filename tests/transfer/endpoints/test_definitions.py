@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import pytest
 
-from tablegate.gateway.features.vectors.vectors import Metric, VectorIndex
 from tablegate.gateway.model.commands.table_commands import NewIndex
 from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, StreamRule
@@ -49,18 +48,6 @@ def test_a_dynamodb_table_is_made_as_it_is_described(ours: Running) -> None:
             expiry=ExpiryRule(attribute="ttl"),
             stream=StreamRule("", True, "OLD_IMAGE", DAY_MS, 0),
         ),
-        other_indexes=(
-            VectorIndex(0, "by-v", "v", 3, Metric.COSINE, IndexProjection.INCLUDE, ("a", "b"), column("g")),
-            VectorIndex(
-                0,
-                "by-w",
-                "w",
-                4096,
-                Metric.DOT_PRODUCT,
-                IndexProjection.ALL,
-                filters=(column("l", Kind.DECIMAL), column("x", Kind.BYTES)),
-            ),
-        ),
     )
     endpoint = open_dynamodb(ours.url, "definedfully")
     assert endpoint.create(definition) == []
@@ -69,7 +56,6 @@ def test_a_dynamodb_table_is_made_as_it_is_described(ours: Running) -> None:
     assert sorted(found.indexes, key=lambda index: index.name) == sorted(
         definition.indexes, key=lambda index: index.name
     )
-    assert found.other_indexes == definition.other_indexes
     assert definition_of(json.loads(json.dumps(document_of(found)))) == found
     assert found.rules.expiry == ExpiryRule(attribute="ttl")
     assert found.rules.stream is not None and found.rules.stream.view == "OLD_IMAGE"

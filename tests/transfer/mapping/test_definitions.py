@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablegate.gateway.features.vectors.vectors import Metric, VectorIndex
 from tablegate.gateway.model.commands.table_commands import NewIndex
 from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, StreamRule
@@ -225,18 +224,6 @@ def test_rules_of_tables() -> None:
         MappingFinding(rules.TIMESTAMP_NOT_KEPT, "Timestamp")
         in Mapping(Definition("p", AZURE, AZURE_KEY), DYNAMODB).notes
     )
-
-
-def test_vector_indexes_are_dynamodbs_alone() -> None:
-    index = VectorIndex(0, "by_v", "v", 3, Metric.COSINE, IndexProjection.ALL)
-    source = Definition("people", DYNAMODB, schema("pk:TEXT"), other_indexes=(index,))
-    for target in (DYNAMODB, TABLEGATE):
-        mapping = Mapping(source, target)
-        assert mapping.definition.other_indexes == (index,) and mapping.notes == ()
-    for target in (AZURE, TABLE_STORE):
-        mapping = Mapping(source, target)
-        assert mapping.definition.other_indexes == ()
-        assert MappingFinding(rules.INDEX_NOT_KEPT, "by_v") in mapping.notes
 
 
 def test_versions_and_stamps_of_cells() -> None:

@@ -23,6 +23,7 @@ from tablegate.transfer.traffic.dialects.azuretable import AzureTable
 from tablegate.transfer.traffic.dialects.dialect import ProxiedDialect, UnknownToken
 from tablegate.transfer.traffic.dialects.dynamodb import DynamoDB
 from tablegate.transfer.traffic.dialects.tablestore import TableStore
+from tests.support.capabilities import INSTALLED, needs
 
 AZURE_PATHS = {
     addresses.TableSet: "/account/Tables",
@@ -88,11 +89,11 @@ def test_every_permission_has_one_kind() -> None:
 def test_processes_that_only_read_answer_reads_of_rows() -> None:
     """SearchVectors needs the index in the memory of the process that writes, and SQLQuery may change a mapping."""
     found = {f"{each.name} {name}" for each, name, _, purpose in requests() if only_reads_rows(purpose)}
+    searches = ("Search", "ComputeSplits", "ParallelScan") if "search" in INSTALLED else ()
     assert found == {
         *(f"dynamodb {name}" for name in ("GetItem", "BatchGetItem", "TransactGetItems", "Query", "Scan")),
         *(f"azuretable GET {name}" for name in ("Entity", "EntitySet")),
-        *(f"tablestore {name}" for name in ("GetRow", "BatchGetRow", "GetRange", "BulkExport", "Search", "ComputeSplits")),
-        "tablestore ParallelScan",
+        *(f"tablestore {name}" for name in ("GetRow", "BatchGetRow", "GetRange", "BulkExport", *searches)),
     }  # fmt: skip
 
 
@@ -100,6 +101,7 @@ def sql(query: str) -> Request:
     return Request("POST", "/SQLQuery", (), sql_pb2.SQLQueryRequest(query=query).SerializeToString())
 
 
+@needs("sql")
 @pytest.mark.parametrize(
     ("query", "is_write"),
     [
@@ -132,8 +134,8 @@ def test_tunnelled_methods_of_azure_have_the_kind_of_their_operation() -> None:
         assert AzureTable().is_write(request)
 
 
-def test_tokens_of_searches_and_tunnels_are_replaced() -> None:
-    """Search and ParallelScan have their tokens in serialized queries, and a heartbeat has ids in its channels."""
+def moved(operation: str, message: Any) -> Any:
+    """Return the message with the tokens of the live service."""
     tokens = Tokens()
     for rule, recorded, live in (
         ("page-token", "b2xk", "bmV3"),
@@ -142,11 +144,13 @@ def test_tokens_of_searches_and_tunnels_are_replaced() -> None:
         ("tunnel-id", "c1", "c2"),
     ):
         tokens.learn(rule, "", recorded, live)
+    request = Request("POST", f"/{operation}", (), message.SerializeToString())
+    return type(message).FromString(TableStore().with_live_tokens(request, tokens, True).body)
 
-    def moved(operation: str, message: Any) -> Any:
-        request = Request("POST", f"/{operation}", (), message.SerializeToString())
-        return type(message).FromString(TableStore().with_live_tokens(request, tokens, True).body)
 
+@needs("search")
+def test_tokens_of_searches_are_replaced() -> None:
+    """Search and ParallelScan have their tokens in serialized queries."""
     search = search_pb2.SearchRequest(search_query=search_pb2.SearchQuery(token=b"old").SerializeToString())
     assert search_pb2.SearchQuery.FromString(moved("Search", search).search_query).token == b"new"
     scan = search_pb2.ParallelScanRequest(
@@ -154,6 +158,11 @@ def test_tokens_of_searches_and_tunnels_are_replaced() -> None:
     )
     found = moved("ParallelScan", scan)
     assert (found.session_id, search_pb2.ScanQuery.FromString(found.scan_query).token) == (b"new", b"new")
+
+
+@needs("tunnels")
+def test_tokens_of_tunnels_are_replaced() -> None:
+    """A heartbeat has ids in its channels."""
     channel = tunnel_pb2.Channel(channel_id="c1", version=1, status=tunnel_pb2.OPEN)
     beat = tunnel_pb2.HeartbeatRequest(tunnel_id="t1", client_id="c1", channels=[channel])
     found = moved("tunnel/heartbeat", beat)
@@ -163,6 +172,7 @@ def test_tokens_of_searches_and_tunnels_are_replaced() -> None:
         moved("tunnel/readrecords", unknown)
 
 
+@needs("search")
 def test_replies_of_searches_are_compared_as_trees() -> None:
     reply = search_pb2.SearchResponse(total_hits=3, rows=[b"\x01"])
     tree = (

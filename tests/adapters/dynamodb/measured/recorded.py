@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.adapters.dynamodb.client import DynamoDBService
+from tests.support.capabilities import needs
 
 OK = ""
 INVALID = "One or more parameter values were invalid: "
@@ -76,8 +77,18 @@ def _parts(text: str) -> tuple[str, list[str]]:
 
 def each(cases: list[Case]) -> Any:
     """Parametrize a test with `operation`, `request_` and `recorded` of cases. The ids are the findings."""
-    given = [pytest.param(*case[1:], id=f"{case[0]}-{case[1]}") for case in cases]
+    given = [
+        pytest.param(*case[1:], id=f"{case[0]}-{case[1]}", marks=_capability_of(*case)) for case in cases
+    ]
     return pytest.mark.parametrize(("operation", "request_", "recorded"), given)
+
+
+def _capability_of(finding: str, operation: str, request: dict[str, Any], recorded: Recorded) -> Any:
+    """Return the mark of a case that is about a capability, or ()."""
+    is_of_replicas = operation.endswith("ReplicaAutoScaling") or not request.keys().isdisjoint(
+        ("GlobalTableName", "GlobalTableWitnessUpdates", "MultiRegionConsistency", "ReplicaUpdates")
+    )
+    return needs("global_tables") if is_of_replicas else ()
 
 
 # Requests that several tests send

@@ -62,9 +62,6 @@ def test_other_operations_on_a_missing_table_have_their_own_errors(service):
     assert service.call("ListBackups", {"TableName": "missing"}) == {"BackupSummaries": []}
     item = {"TableName": "missing", "Item": {"pk": {"S": "a"}}}
     assert service.error("PutItem", item)[0] == "ResourceNotFoundException"
-    assert service.error("DescribeTableReplicaAutoScaling", {"TableName": "missing"})[0] == (
-        "ResourceNotFoundException"
-    )
     code, text = service.error("UpdateTable", {"TableName": "missing"})
     assert (code, text.startswith("At least one of ProvisionedThroughput, BillingMode, ")) == (
         "ValidationException",

@@ -85,9 +85,6 @@ def test_errors_name_the_missing_resource_table_446(prepared):
         insights,
         not_found("Index: ghost not found for table: orders"),
     )
-    text = "Global table with name: 'orders' does not exist."
-    scaling = ("ResourceNotFoundException", text)
-    check(prepared, "DescribeTableReplicaAutoScaling", {"TableName": "orders"}, scaling)
     key = {"pk": {"S": "a"}}
     check(
         prepared,

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from botocore.session import Session
-
-from tablegate.adapters.dynamodb.operation_table import OPERATIONS
 
 
 @pytest.mark.parametrize(
@@ -47,11 +44,6 @@ def test_continuous_backups_are_enabled_at_once_without_a_creation_delay(service
     """Issue 45: delays of AWS follow --table-creation-delay."""
     service.table()
     assert continuous_backups(service) == "ENABLED"
-
-
-def test_no_operation_is_unknown_here():
-    model = Session().get_service_model("dynamodb")
-    assert set(model.operation_names) <= OPERATIONS.keys()
 
 
 @pytest.mark.parametrize(

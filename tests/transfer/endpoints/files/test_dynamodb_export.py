@@ -221,16 +221,6 @@ def test_the_key_comes_from_describe_table_too(tmp_path):
     }
     (folder / "table.json").write_bytes(orjson.dumps({"Table": table}))
     assert open_file(str(tmp_path), {}).describe().key_schema.names == ("Id",)
-    index = {
-        "IndexName": "by_v",
-        "VectorAttribute": {"AttributeName": "v"},
-        "Dimensions": 3,
-        "DistanceFunction": "COSINE",
-        "Projection": {"ProjectionType": "ALL"},
-    }
-    (folder / "table.json").write_bytes(orjson.dumps({"Table": {**table, "VectorIndexes": [index]}}))
-    [found] = open_file(str(tmp_path), {}).describe().other_indexes
-    assert (found.name, found.attribute, found.dimensions) == ("by_v", "v", 3)
     (folder / "table.json").write_bytes(b'{"Table":{}}')
     with pytest.raises(BadFile, match=r"table\.json is not an output"):
         open_file(str(tmp_path), {}).describe()

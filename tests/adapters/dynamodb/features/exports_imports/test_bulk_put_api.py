@@ -14,6 +14,7 @@ import pytest
 
 from tests.adapters.dynamodb.client import DynamoDBService
 from tests.adapters.dynamodb.features.exports_imports.conftest import HOUR_MS, TABLE_ARN, Exporter
+from tests.support.capabilities import needs
 from tests.support.clock import Clock
 
 ABSENT = {"ConditionExpression": "attribute_not_exists(pk)"}
@@ -281,6 +282,7 @@ def test_another_server_continues_after_every_batch(exporter: Exporter) -> None:
         assert session.query("SELECT count(*) FROM changes") == [(600,)]
 
 
+@needs("global_tables")
 def test_a_global_table_is_refused(clock: Clock, tmp_path: Path) -> None:
     """Developer guide, "Bulk put items considerations, quotas, and permissions"."""
     with DynamoDBService.opened(clock, namespaces="separate", s3_folder=tmp_path) as service:

@@ -1,4 +1,4 @@
-"""Quotas hold for every operation that reads or stores: restores, imports, bulk puts, backups, searches, reads of streams."""
+"""Quotas hold for every operation that reads or stores: restores, imports, bulk puts, backups, reads of streams."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tablegate.gateway.security.quotas import QuotaSync
 from tests.adapters.dynamodb.client import DynamoDBService, signed
 from tests.adapters.dynamodb.features.exports_imports import test_bulk_put_api, test_import_api
 from tests.adapters.dynamodb.features.exports_imports.conftest import Exporter
-from tests.adapters.dynamodb.features.vectors import test_vectors
+from tests.support.capabilities import needs
 from tests.support.clock import Clock
 from tests.support.object_places import FolderPlace
 
@@ -84,7 +84,10 @@ RESTORED: dict[str, Callable[[Exporter, str], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("namespaces", ["separate"])  # replicas are in other regions
-@pytest.mark.parametrize("operation", RESTORED)
+@pytest.mark.parametrize(
+    "operation",
+    [pytest.param(name, marks=needs("global_tables") if name == "UpdateTable" else ()) for name in RESTORED],
+)
 def test_a_quota_of_tables_bounds_every_operation_that_makes_one(exporter: Exporter, operation: str) -> None:
     exporter.service.table(
         StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
@@ -209,11 +212,8 @@ def test_a_bulk_put_ends_where_the_bytes_do(exporter: Exporter) -> None:
 # Rates
 
 
-def test_searches_and_reads_of_streams_take_read_units(exporter: Exporter) -> None:
+def test_reads_of_streams_take_read_units(exporter: Exporter) -> None:
     service = exporter.service
-    service.call("CreateTable", test_vectors.definition(test_vectors.index()))
-    exporter.work()
-    test_vectors.put(service, "a", emb=test_vectors.vector(1, 0, 0), **big(8_000))
     service.table(StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"})
     exporter.put("a", **big(8_000))
     streams = {"prefix": "DynamoDBStreams_20120810"}
@@ -221,21 +221,24 @@ def test_searches_and_reads_of_streams_take_read_units(exporter: Exporter) -> No
     shards = service.call("DescribeStream", {"StreamArn": arn}, **streams)["StreamDescription"]["Shards"]
     wanted = {"StreamArn": arn, "ShardId": shards[0]["ShardId"], "ShardIteratorType": "TRIM_HORIZON"}
     iterator = service.call("GetShardIterator", wanted, **streams)["ShardIterator"]
-    for ask in (
-        lambda: service.call("SearchVectors", test_vectors.searching(1, 0, 0)),
-        lambda: service.call("GetRecords", {"ShardIterator": iterator}, **streams),
-    ):
-        limit(exporter, read_units=4)
-        ask()
-        assert service.last.status == 200, service.last
-        answer = ask()
-        assert answer["__type"].endswith("#RequestLimitExceeded"), answer
-        # One unit was left, and at least two were taken: at 4 a second there is none again after 0.4 s.
-        clock = exporter.service.gateway.quotas.now
-        clock.now += 0.4
-        assert ask()["__type"].endswith("#RequestLimitExceeded")
-        clock.now += 10
-        assert "__type" not in ask()
+    assert_takes_read_units(
+        exporter, lambda: service.call("GetRecords", {"ShardIterator": iterator}, **streams)
+    )
+
+
+def assert_takes_read_units(exporter: Exporter, ask: Callable[[], Any]) -> None:
+    """Check that a request of at least two read units is refused until they are there again."""
+    limit(exporter, read_units=4)
+    ask()
+    assert exporter.service.last.status == 200, exporter.service.last
+    answer = ask()
+    assert answer["__type"].endswith("#RequestLimitExceeded"), answer
+    # One unit was left, and at least two were taken: at 4 a second there is none again after 0.4 s.
+    clock = exporter.service.gateway.quotas.now
+    clock.now += 0.4
+    assert ask()["__type"].endswith("#RequestLimitExceeded")
+    clock.now += 10
+    assert "__type" not in ask()
 
 
 def test_refused_requests_are_counted_by_owner_and_kind(

@@ -84,7 +84,7 @@ def described(regions: Regions, region: str = EAST) -> dict[str, Any]:
 
 
 def test_tables_that_are_not_global(regions):
-    """TABLE-187, TABLE-232, TABLE-254, TABLE-014: a table of one region and a missing one get the same answer."""
+    """TABLE-187, TABLE-232, TABLE-254, TABLE-014, TABLE-446: a table of one region and a missing one get the same answer."""
     for name in ("orders", "nope"):
         text = f"Global table with name: '{name}' does not exist."
         for operation, more in (("Describe", {}), ("Update", write(FULL)), ("Update", read(FULL))):

@@ -19,6 +19,7 @@ from tests.adapters.tablestore.search_messages import (
     term,
     terms,
 )
+from tests.support.capabilities import needs
 
 BY_SCORE = messages.Sort(sorter=[messages.Sorter(score_sort=messages.ScoreSort())])
 
@@ -76,6 +77,7 @@ def test_scores_do_not_change(table: Searches) -> None:
     assert [hit.score for hit in answer.search_hits] == [7, 5, 3, 1]
 
 
+@needs("vectors")
 def test_the_nearest_vectors_are_found_first(table: Searches) -> None:
     message = messages.KnnVectorQuery(field_name="v", top_k=3, float32_query_vector=(1, 0))
     nearest = query(messages.KNN_VECTOR_QUERY, message)

@@ -10,7 +10,6 @@ import pytest
 
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.features import vectors
 from tablegate.gateway.features.search import searching as nearest_vectors
 from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.adapters.tablestore.search_messages import (
@@ -23,7 +22,9 @@ from tests.adapters.tablestore.search_messages import (
     schema,
     term,
 )
+from tests.support.capabilities import needs
 
+pytestmark = needs("vectors")
 HALF = math.sqrt(0.5)
 VECTORS = {1: (1.0, 0.0), 2: (2.0, 2.0), 3: (0.0, 3.0), 4: (-1.0, 0.0)}
 
@@ -106,7 +107,7 @@ def test_blocks_of_vectors(service: TableStoreService, monkeypatch: pytest.Monke
 def test_vector_queries_need_numpy(service: TableStoreService, monkeypatch: pytest.MonkeyPatch) -> None:
     table = fill(service, messages.COSINE)
     monkeypatch.setitem(sys.modules, "tablegate.gateway.features.vectors.exact_search", None)
-    monkeypatch.delattr(vectors, "exact_search", raising=False)
+    monkeypatch.delattr("tablegate.gateway.features.vectors.exact_search", raising=False)
     with pytest.raises(Refused, match=r"tablegate\[vectors\]"):
         table.find(nearest())
 

@@ -17,11 +17,13 @@ from tablegate.adapters.tablestore.wire.protocol import search_pb2
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.adapters.tablestore.search_messages import field, schema
+from tests.support.capabilities import needs
 from tests.support.clock import Clock
 from tests.support.sql_client import DOUBLE, sql
 from tests.support.tables import each_row
 
 pytest.importorskip("numpy")
+pytestmark = needs("vectors")
 
 SOURCE = random.Random(3)
 VECTORS = {number: [round(SOURCE.uniform(-2, 2), 2), round(SOURCE.uniform(-2, 2), 2)] for number in range(30)}
