@@ -19,8 +19,9 @@ The order is that of their hooks. In writes it is the order of locks (docs/archi
 lock partitions, and global tables add tables to a batch, so hooks for features of these tables come later. When a table
 is dropped, global tables lock other tables first."""
 
-CONSOLE_PAGES = ("tablegate.gateway.console.search_pages",)
-"""The modules with the pages of capabilities. The console imports them. Their PAGES are classes of pages."""
+CONSOLE_PAGES = ("tablegate.gateway.features.search.search_pages",)
+"""The modules with the pages of capabilities. The console imports them. Their PAGES are classes of pages, and their
+templates are in the folder `templates` beside them."""
 
 
 def new_engine(

@@ -9,19 +9,21 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from tablegate.gateway.capabilities import CAPABILITIES
+from tablegate.gateway.capabilities import CAPABILITIES, CONSOLE_PAGES
 from tablegate.migrations.schema import PARTS
 from tests.support.capabilities import INSTALLED
 from tests.support.reference_pages import purpose_of
 from tests.support.sources import FILES, FOLDERS, PRODUCT, ROOT, imports, tree
 
+# The pages of capabilities in the console. They are in the folders of capabilities, and import the console.
+OF_CONSOLE = tuple(name.removeprefix("tablegate.gateway.") for name in CONSOLE_PAGES)
 # From the lowest to the highest: a module imports from its own group and from lower ones. A group is a folder or a
 # single module. A module inside a folder can be a separate, lower group than the rest of the folder.
 GROUPS = {
     "gateway": (
         "model", "configuration", "observability", "http", "observability.audit", "store", "observability.audit_sinks",
         "security", "engine", "features", "capabilities", "security.quotas", "security.gate", "observability.telemetry",
-        "server.listening", "dialects", "control", "application", "wiring", "doctor", "console", "app", "server",
+        "server.listening", "dialects", "control", "application", "wiring", "doctor", "console", *OF_CONSOLE, "app", "server",
         "command_line", "__main__",
     ),
     "adapters.dynamodb": (
@@ -107,7 +109,9 @@ def test_the_engine_and_capabilities_import_only_the_store_and_the_model() -> No
             return any(within(imported, f"gateway.{layer}") for layer in LAYERS)
         return True
 
-    assert excesses([*of("gateway.engine"), *of("gateway.features")], may_import) == []
+    pages = [f"gateway.{name}" for name in OF_CONSOLE]
+    modules = [module for module in (*of("gateway.engine"), *of(FEATURES)) if module not in pages]
+    assert excesses(modules, may_import) == []
 
 
 def test_the_scheduler_imports_no_work() -> None:
@@ -252,10 +256,7 @@ def test_common_modules_of_dynamodb_import_no_capability() -> None:
 
 # Capability -> its modules in the gateway and in the adapter of Table Store, and the capabilities that it may import.
 OF_TABLE_STORE: dict[str, tuple[tuple[str, ...], set[str]]] = {
-    "search": (
-        ("gateway.console.search_pages", "gateway.features.search", "adapters.tablestore.features.search"),
-        set(),
-    ),
+    "search": (("gateway.features.search", "adapters.tablestore.features.search"), set()),
     "search.sql": (("adapters.tablestore.features.search.sql",), {"search", "sql"}),
     "sql": (("adapters.tablestore.features.sql",), set()),
     "streams": (("adapters.tablestore.features.streams",), set()),

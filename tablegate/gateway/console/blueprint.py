@@ -238,9 +238,12 @@ def create(gateway: Gateway, administration: Callable[[], Administration] | None
     made = flask.Blueprint(
         "console", __name__, url_prefix=CONSOLE, static_folder="static", template_folder="templates"
     )
-    of_capabilities = [each for name in CONSOLE_PAGES for each in importlib.import_module(name).PAGES]
+    modules = [importlib.import_module(name) for name in CONSOLE_PAGES]
+    for module in modules:  # A blueprint without routes makes their templates known to Flask.
+        name = module.__name__.rpartition(".")[2]
+        made.register_blueprint(flask.Blueprint(name, module.__name__, template_folder="templates"))
     pages: list[Pages] = [
-        *(each(gateway) for each in (*PAGES, *of_capabilities)),
+        *(each(gateway) for each in (*PAGES, *(each for module in modules for each in module.PAGES))),
         JobPages(gateway, administration),
         AccessPages(gateway, administration),
         AuditPages(gateway, administration),

@@ -32,7 +32,7 @@ from tests.support.running import OWN_CREDENTIALS, Running, start
 from tests.support.soak import is_soak
 
 pytestmark = [needs_chromium, pytest.mark.clients]
-TEMPLATES = Path(__file__).parents[3] / "tablegate/gateway/console/templates/console"
+TEMPLATES = Path(__file__).parents[3] / "tablegate/gateway"
 PAGES_OF_ROWS = {"rows.html", "row.html", "edit.html", "search.html", "statement.html", "bulk.html"}
 EVIL = "<script>document.title='broken'</script><img src=x onerror=\"document.title='broken'\">"
 ROWS = 2000 if is_soak else 400
@@ -270,7 +270,7 @@ def _forms_of_templates() -> set[tuple[str, str]]:
 
 def forms_of_templates() -> Iterator[tuple[str, str, str]]:
     """Yield (template, method, endpoint of the action) of every form. No action: it is that of the page."""
-    for template in TEMPLATES.glob("*.html"):
+    for template in TEMPLATES.rglob("templates/console/*.html"):
         for form in re.findall("<form[^>]*>", template.read_text()):
             [method] = re.findall(r'method="(\w+)"', form)
             [action] = re.findall(r"url_for\('([\w.]+)'\)", form) or [""]
