@@ -10,7 +10,7 @@ from subprocess import CalledProcessError
 
 import pytest
 
-from tests.support.deletion import copy_repository, delete, run
+from tests.support.deletion import ROOT, copy_repository, delete, run
 from tests.support.soak import minutes_long
 
 OF_OTHERS = (
@@ -19,13 +19,6 @@ OF_OTHERS = (
     "tests/gateway/store/test_migrations.py::test_migrations_lead_to_the_schema",
     "tests/testing/test_server.py::test_the_three_sdks_find_the_server",
     "tests/adapters/tablestore/features/streams",
-)
-ALL_OTHERS = (
-    "tests/gateway",
-    "tests/adapters",
-    "tests/contract",
-    "tests/testing",
-    "tests/repository/test_architecture.py",
 )
 
 
@@ -45,5 +38,9 @@ def test_tunnels_can_be_deleted(tmp_path: Path) -> None:
 
 @minutes_long
 @pytest.mark.soak
-def test_tunnels_can_be_deleted_and_all_tests_of_others_pass(tmp_path: Path) -> None:
-    assert_others_pass(tmp_path, "tunnels", "-n", "2", *ALL_OTHERS)
+@pytest.mark.parametrize("name", ["search", "vectors", "tunnels", "sql", "global_tables"])
+def test_each_can_be_deleted_and_all_tests_of_others_pass(tmp_path: Path, name: str) -> None:
+    tests = ROOT / "tests"
+    folders = {path.relative_to(tests).parts[0] for path in tests.rglob("test_*.py")} - {"repository"}
+    others = [f"tests/{folder}" for folder in sorted(folders)]
+    assert_others_pass(tmp_path, name, "-n", "2", "tests/repository/test_architecture.py", *others)

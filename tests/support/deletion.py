@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -19,14 +20,6 @@ LISTS = (
     "tablegate/adapters/tablestore/operation_table.py",
 )
 PACKAGES = ("gateway", "adapters/dynamodb", "adapters/tablestore")
-OTHERS = {
-    "search": ("tablegate/gateway/console/search_pages.py",),
-    "sql": (
-        "tablegate/adapters/tablestore/features/search/sql",
-        "tests/adapters/tablestore/features/search/sql",
-    ),
-}
-"""The files and lines of a capability that are elsewhere."""
 
 
 def copy_repository(folder: Path) -> None:
@@ -57,10 +50,10 @@ def without_lines(text: str, name: str) -> str:
 
 def delete(name: str, folder: Path) -> None:
     """Delete the folders of a capability and its lines, and write the scripts of the schema again."""
-    folders = [f"{kind}/{package}/features/{name}" for kind in ("tablegate", "tests") for package in PACKAGES]
-    for part in (*folders, *OTHERS.get(name, ())):
-        path = folder / part
-        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    for kind, package in product(("tablegate", "tests"), PACKAGES):
+        features = folder / kind / package / "features"
+        for path in [features / name, *features.glob(f"*/{name}")]:  # features/search/sql belongs to both
+            shutil.rmtree(path, ignore_errors=True)
     for path in map(folder.joinpath, LISTS):
         path.write_text(without_lines(path.read_text(), name))
     run(folder, "-m", "tablegate.migrations.scripts")
