@@ -362,7 +362,7 @@ def test_no_host_name_gives_more_rights(attempts: Attempts, host: str) -> None:
             request = Request(method, path, headers, body, secure=True)
             reply = service.dialect.serve(request)
             if table == "orders":
-                facts = service.dialect.facts(request, reply)
-                assert (facts.caller, facts.is_refusal) == ("entra/alice", True)
-                assert [name for name, _ in facts.keys] == ["orders"]
+                info = service.dialect.request_info(request, reply)
+                assert (info.caller, info.is_refusal) == ("entra/alice", True)
+                assert [name for name, _ in info.keys] == ["orders"]
             assert reply.status == 403 or (reply.status, "*" in table) == (400, True), (table, method, reply)

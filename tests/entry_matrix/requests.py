@@ -14,7 +14,7 @@ from tablegate.adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB
 from tablegate.adapters.tablestore.operation_table import OPERATIONS as TABLE_STORE
 from tablegate.gateway.http.messages import Request
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
-from tablegate.gateway.model.request_facts import RequestKind
+from tablegate.gateway.model.request_info import RequestKind
 from tablegate.gateway.security.credentials import Session
 from tests.gateway.security import named_requests, named_requests_of_others
 from tests.gateway.security.named_requests import Handles

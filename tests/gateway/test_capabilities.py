@@ -59,7 +59,7 @@ def test_every_command_declares_its_cost(command: type[Command[Any]]) -> None:
 def test_every_command_is_run_by_one_function(engine: Engine, command: type[Command[Any]]) -> None:
     found = [
         commands
-        for commands in (RUN_TOGETHER, engine._transactions.readers, engine._single_commands.runners)
+        for commands in (RUN_TOGETHER, engine._transactions.readers, engine._command_runner.runners)
         if command in commands
     ]
     assert len(found) == 1

@@ -29,18 +29,18 @@ GROUPS = {
     "adapters.dynamodb": (
         "wire", "call", "values", "detection", "tables.properties", "tables.table_extensions", "export_files",
         "expressions", "validation", "operation", "tables", "capacity", "throughput", "operations", "features",
-        "capabilities", "operation_table", "dispatch", "request_facts", "seeds", "security_tokens", "display",
+        "capabilities", "operation_table", "dispatch", "request_info", "seeds", "security_tokens", "display",
         "administration_forms", "administration", "dialect",
     ),
     "adapters.azuretable": (
         "detection", "wire", "values", "keys", "shared_access", "auth", "flavours", "call", "entities", "filter_grammar",
-        "replies", "queries", "xml_documents", "service", "tables", "batches", "operation_table", "request_facts", "display",
+        "replies", "queries", "xml_documents", "service", "tables", "batches", "operation_table", "request_info", "display",
         "administration", "dialect",
     ),
     "adapters.tablestore": (
         "views", "detection", "wire", "call", "values", "capacity", "operation_table", "table_properties",
         "secondary_indexes", "tables", "rows", "features.streams", "features.tunnels", "features.sql", "features",
-        "request_facts", "display", "administration", "dialect",
+        "request_info", "display", "administration", "dialect",
     ),
     "transfer": (
         "errors", "progress", "threads", "endpoints.endpoint", "mapping", "endpoints", "comparing", "copying", "traffic",

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
-from tablegate.adapters.azuretable import auth, replies, request_facts, service, tables
+from tablegate.adapters.azuretable import auth, replies, request_info, service, tables
 from tablegate.adapters.azuretable.call import (
     CallContext,
     OperationReply,
@@ -46,7 +46,7 @@ from tablegate.gateway.model.errors import (
     NotAllowed,
     NotPermitted,
 )
-from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
+from tablegate.gateway.model.request_info import RequestInfo, RequestKind
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.composites import name_of
 from tablegate.gateway.security.credentials import Scheme
@@ -70,7 +70,7 @@ class AzureTable(AzureTableDetection, Dialect):
     has_origin_rules = True
     faults = INJECTABLE_FAULTS
     operations = NAMES
-    refused_part_marks = request_facts.PART_MARKS
+    refused_part_marks = request_info.PART_MARKS
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
@@ -91,12 +91,12 @@ class AzureTable(AzureTableDetection, Dialect):
     def _host(self, request: Request) -> str:
         return request.header_map.get("host", "") if self._hosts_name_accounts else ""
 
-    def facts(self, request: Request, reply: Reply | None = None) -> RequestFacts:
-        """Return the facts of a request (Dialect.facts)."""
-        head = super().facts(request)
+    def request_info(self, request: Request, reply: Reply | None = None) -> RequestInfo:
+        """Return the description of a request (Dialect.request_info)."""
+        head = super().request_info(request)
         if reply is None and self.refusal_of_head(request) is not None:
             return head
-        facts = request_facts.read(head, request, reply, self._host(request))
+        facts = request_info.read(head, request, reply, self._host(request))
         if request.authorization is not None and request.authorization.identity.scheme == ENTRA_SCHEME:
             return facts._replace(caller=ENTRA + request.authorization.identity.access_id)
         return facts
@@ -118,7 +118,7 @@ class AzureTable(AzureTableDetection, Dialect):
     @classmethod
     def kind_of(cls, operation: str) -> RequestKind:
         """Return the kind of an operation (Dialect.kind_of)."""
-        return request_facts.KINDS.get(operation, RequestKind.READ)
+        return request_info.KINDS.get(operation, RequestKind.READ)
 
     def only_reads(self, request: Request) -> bool:
         """Return True if a request only reads (Dialect.only_reads)."""

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tablegate.adapters.dynamodb.wire.arns import bare_name
-from tablegate.adapters.dynamodb.wire.errors import Wording, wording_of
+from tablegate.adapters.dynamodb.wire.errors import ErrorTexts, error_texts_of
 from tablegate.adapters.dynamodb.wire.gateway_errors import foreign_resource
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.dialects.dialect import Gateway
@@ -143,8 +143,8 @@ class CallContext(NamedTuple):
         return self.authorization is None or self.authorization.allows(self.caller.namespace, path)
 
     @property
-    def wording(self) -> Wording:
-        return wording_of(self.operation)
+    def error_texts(self) -> ErrorTexts:
+        return error_texts_of(self.operation)
 
 
 Answer = dict[str, Any] | bytes | None

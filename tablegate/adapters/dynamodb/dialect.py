@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from tablegate.adapters.dynamodb import DIALECT, dispatch, request_facts, security_tokens
+from tablegate.adapters.dynamodb import DIALECT, dispatch, request_info, security_tokens
 from tablegate.adapters.dynamodb.call import Answer, CallContext
 from tablegate.adapters.dynamodb.detection import DynamoDBDetection
 from tablegate.adapters.dynamodb.operation_table import NAMES, OPERATIONS
@@ -39,7 +39,7 @@ from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.model import errors
 from tablegate.gateway.model.authorization.permissions import Channel
 from tablegate.gateway.model.errors import GatewayError, LimitExceeded, NotPermitted
-from tablegate.gateway.model.request_facts import RequestFacts, RequestKind, kind_of, only_reads_rows
+from tablegate.gateway.model.request_info import RequestInfo, RequestKind, kind_of, only_reads_rows
 from tablegate.gateway.model.tables.tables import Table
 
 # Background work
@@ -128,7 +128,7 @@ class DynamoDB(DynamoDBDetection, Dialect):
     """The dialect for a gateway, with values read once from the settings."""
 
     faults = INJECTABLE_FAULTS
-    refused_part_marks = request_facts.PART_MARKS
+    refused_part_marks = request_info.PART_MARKS
     operations = frozenset(OPERATIONS) | security_tokens.OPERATIONS
     batches = frozenset(
         name for name, row in OPERATIONS.loaded.items() if row.purpose.channel is Channel.BATCH
@@ -178,20 +178,20 @@ class DynamoDB(DynamoDBDetection, Dialect):
         row = OPERATIONS.get(self.operation(request))
         return row is not None and only_reads_rows(row.purpose) and self._throttle is None
 
-    def facts(self, request: Request, reply: Reply | None = None) -> RequestFacts:
-        """Return the facts of a request (Dialect.facts)."""
-        if request.facts is not None:  # those of a request to the token service
-            return request.facts
-        head = super().facts(request)
+    def request_info(self, request: Request, reply: Reply | None = None) -> RequestInfo:
+        """Return the description of a request (Dialect.request_info)."""
+        if request.info is not None:  # those of a request to the token service
+            return request.info
+        head = super().request_info(request)
         credentials = self.gateway.credentials
         if reply is not None:
             caller = auth.claimed(request, credentials, self.gateway.real_now_ms())
-            return request_facts.read(head, request, reply, caller, self.gateway)
+            return request_info.read(head, request, reply, caller, self.gateway)
         try:
             verified = auth.verify(request, credentials, self.gateway.real_now_ms())
         except ServiceError:
             return head
-        return request_facts.read(head, request, None, verified, self.gateway)
+        return request_info.read(head, request, None, verified, self.gateway)
 
     def load_seed(self, seed: Seed) -> dict[str, int]:
         """Load the tables and items of a seed (Dialect.load_seed)."""

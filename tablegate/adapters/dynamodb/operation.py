@@ -120,7 +120,7 @@ class Operation:
     def error_for_body(self, text: bytes, refusal: ServiceError) -> ServiceError:
         """Return the error for a request that `check` rejected, depending on the text of its body.
 
-        Writes of one item with very deeply nested bodies get the texts of an older validation (`Wording.is_deep`). The
+        Writes of one item with very deeply nested bodies get the texts of an older validation (`ErrorTexts.is_deep`). The
         depth of large bodies is not measured.
         """
         if self.refusal_of_body is not None:

@@ -20,7 +20,7 @@ from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.dialects.dialect import Gateway
 from tablegate.gateway.http.messages import Reply, Request
-from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
+from tablegate.gateway.model.request_info import RequestInfo, RequestKind
 from tablegate.gateway.security.credentials import Credential, Scheme, Session
 from tablegate.gateway.security.identities import BadToken, Identity
 
@@ -98,9 +98,7 @@ def answer(request: Request, gateway: Gateway) -> Reply:
             f"<Error><Type>{kind}</Type><Code>{code}</Code><Message>{escape(refusal.text)}</Message></Error>"
         )
         request.is_unauthenticated = not gateway.credentials.is_dev
-    request.facts = RequestFacts(
-        name, RequestKind.SIGN_IN, who, error_code=code, is_refusal=code in _REFUSALS
-    )
+    request.info = RequestInfo(name, RequestKind.SIGN_IN, who, error_code=code, is_refusal=code in _REFUSALS)
     root = "ErrorResponse" if code else f"{name}Response"
     request_id = f"<RequestId>{request.id}</RequestId>"
     metadata = request_id if code else f"<ResponseMetadata>{request_id}</ResponseMetadata>"

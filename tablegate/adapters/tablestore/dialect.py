@@ -11,7 +11,7 @@ from functools import partial
 
 from google.protobuf.message import Message
 
-from tablegate.adapters.tablestore import request_facts
+from tablegate.adapters.tablestore import request_info
 from tablegate.adapters.tablestore.call import CallContext, execute
 from tablegate.adapters.tablestore.detection import TableStoreDetection
 from tablegate.adapters.tablestore.operation_table import OPERATIONS, operation_name
@@ -27,7 +27,7 @@ from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.http.request_bodies import MIN_PARSED_BYTES
 from tablegate.gateway.model.authorization.quotas import account_of
 from tablegate.gateway.model.errors import GatewayError, HeadTooLong, LimitExceeded
-from tablegate.gateway.model.request_facts import RequestFacts, RequestKind, kind_of, only_reads_rows
+from tablegate.gateway.model.request_info import RequestInfo, RequestKind, kind_of, only_reads_rows
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.credentials import Scheme
 
@@ -58,13 +58,13 @@ class TableStore(TableStoreDetection, Dialect):
         name = operation_name(request.path)
         return name if name in self.operations else "unknown"
 
-    def facts(self, request: Request, reply: Reply | None = None) -> RequestFacts:
-        """Return the facts of a request (Dialect.facts)."""
-        head = super().facts(request)
+    def request_info(self, request: Request, reply: Reply | None = None) -> RequestInfo:
+        """Return the description of a request (Dialect.request_info)."""
+        head = super().request_info(request)
         if reply is None and self._caller(request) is None:
             return head
         caller = auth.claimed(request, self.gateway.credentials, self.gateway.real_now_ms())
-        return request_facts.read(head, request, reply, caller)
+        return request_info.read(head, request, reply, caller)
 
     def fault(self, request: Request, name: str) -> Reply:
         """Return the reply for an injected fault (Dialect.fault), signed if the caller is authenticated."""

@@ -87,7 +87,7 @@ def right_on_table(
     path = f"{table}/stream/" if permission in _STREAMS else table
     if authorization.refusal_of_named([NamedResource((permission,), namespace, path)]) is not None:
         return NO
-    # A verdict without facts of a request is unconditional.
+    # A verdict without a request is unconditional.
     decision = authorization.policy.decide(Access(permission, purpose.channel, namespace, path, None))
     return YES if decision.verdict is Verdict.ALLOWED else PARTLY
 

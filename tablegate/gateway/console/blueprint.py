@@ -48,7 +48,7 @@ from tablegate.gateway.control.access import CONSOLE
 from tablegate.gateway.dialects.dialect import Gateway
 from tablegate.gateway.http.flask_bridge import current_request, request_without_body
 from tablegate.gateway.model import errors
-from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
+from tablegate.gateway.model.request_info import RequestInfo, RequestKind
 from tablegate.gateway.observability import audit, logs
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Entry:
     def _for_visitor(self, page: Callable[[ConsoleUser], Any], kind: RequestKind) -> Any:
         given, request = flask.request.values, current_request()
         tables = [given["name"][:255]] if "namespace" in given and "name" in given else []
-        request.facts = RequestFacts(tables=tables)
+        request.info = RequestInfo(tables=tables)
         visitor = self._sign_in.visitor(
             request, flask.request.cookies.get(COOKIE, ""), given.get("namespace", "")
         )
@@ -96,16 +96,16 @@ class Entry:
             # A page without a session leads to the sign-in form. A form that would change something is refused.
             is_form = flask.request.method == "POST"
             request.is_unauthenticated = is_form
-            request.facts = request.facts._replace(is_refusal=is_form)
+            request.info = request.info._replace(is_refusal=is_form)
             return flask.redirect(flask.url_for("console.sign_in_form"), 303)
-        request.facts = RequestFacts(kind=kind, caller=visitor.name, tables=tables)
+        request.info = RequestInfo(kind=kind, caller=visitor.name, tables=tables)
         flask.g.visitor = visitor
         with audit.request_of(visitor.name, request.client):
             return page(visitor)
 
     def answered(self, page: Callable[[], Any]) -> Any:
         """Return a page, or a page that explains the error. Requests from pages of other origins are refused."""
-        current_request().facts = RequestFacts()
+        current_request().info = RequestInfo()
         try:
             access.check_origin(current_request(), self._settings)
             return page()
@@ -169,7 +169,7 @@ class Entry:
     def end_at_issuer(self) -> Any:
         """Sign in with the code that the browser brings from the issuer."""
         given, request = flask.request.args, current_request()
-        request.facts = RequestFacts(kind=RequestKind.SIGN_IN)
+        request.info = RequestInfo(kind=RequestKind.SIGN_IN)
         try:
             if not self._oidc.is_on:
                 raise BadSignIn("This server has no issuer for the console.")
@@ -177,13 +177,13 @@ class Entry:
                 flask.request.cookies.get(STATE_COOKIE, ""), given.get("state", ""), given.get("code", ""),
                 self._redirect_uri(),
             )  # fmt: skip
-            request.facts = request.facts._replace(caller=identity.grantee)
+            request.info = request.info._replace(caller=identity.grantee)
             cookie = self._sign_in.cookie_of_identity(identity)
             if cookie is None:
                 raise BadSignIn("The identity has too many groups for the console.")
         except BadSignIn as error:
             request.is_unauthenticated = True
-            request.facts = request.facts._replace(is_refusal=True)
+            request.info = request.info._replace(is_refusal=True)
             response = self._form(str(error), 403)
             response.delete_cookie(STATE_COOKIE, path=CONSOLE)
             return response
@@ -203,12 +203,12 @@ class Entry:
         """Sign in with the values of the form."""
         given, request = flask.request.form, current_request()
         access_id, secret = given.get("access_id", "")[:256], given.get("secret", "")[:1024]
-        request.facts = RequestFacts(kind=RequestKind.SIGN_IN, caller=access_id)
+        request.info = RequestInfo(kind=RequestKind.SIGN_IN, caller=access_id)
         try:
             cookie = self._sign_in.cookie_of(access_id, secret, request.client)
         except errors.TooManyAttempts as error:
             request.is_unauthenticated = True
-            request.facts = request.facts._replace(is_refusal=True)
+            request.info = request.info._replace(is_refusal=True)
             refusal = self._form(error.text, 429)
             refusal.headers["Retry-After"] = str(error.retry_after_s)
             return refusal

@@ -23,7 +23,7 @@ from tablegate.gateway.http.flask_bridge import current_request
 from tablegate.gateway.model import errors
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 from tablegate.gateway.model.errors import NotPermitted
-from tablegate.gateway.model.request_facts import RequestKind
+from tablegate.gateway.model.request_info import RequestKind
 from tablegate.gateway.model.tables.changes import Change
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Key
@@ -178,28 +178,28 @@ def _explained_input(error: errors.InvalidInput | errors.LimitExceeded) -> str:
 def note_definition(operation: str, tables: Sequence[str]) -> None:
     """Note that the request changes a definition."""
     request = current_request()
-    if request.facts is not None:
+    if request.info is not None:
         named = [name[:255] for name in tables]
-        request.facts = request.facts._replace(operation=operation, kind=RequestKind.DEFINITION, tables=named)
+        request.info = request.info._replace(operation=operation, kind=RequestKind.DEFINITION, tables=named)
 
 
 def note_table(name: str) -> None:
     """Note a further table of the request, such as that of a statement."""
     request = current_request()
-    if request.facts is not None:
-        request.facts = request.facts._replace(tables=list(dict.fromkeys([*request.facts.tables, name])))
+    if request.info is not None:
+        request.info = request.info._replace(tables=list(dict.fromkeys([*request.info.tables, name])))
 
 
 def note_keys(table: Table, keys: Sequence[Key]) -> None:
     """Note the keys of rows that the request writes."""
     request = current_request()
-    if request.facts is not None:
+    if request.info is not None:
         names = table.key_schema.names
         noted = [
             (table.name, {name: text_of(value) for name, value in zip(names, key.values, strict=True)})
             for key in keys
         ]
-        request.facts = request.facts._replace(keys=[*request.facts.keys, *noted])
+        request.info = request.info._replace(keys=[*request.info.keys, *noted])
 
 
 FORM_FIELDS = 16

@@ -1,7 +1,7 @@
 """Injected faults: their filters for requests, their effects and their frequency.
 
 Each fault has its own random numbers, so that runs with the same order of requests get the same faults. The dialect provides
-the facts of a request (Dialect.facts) and the text of an error (Dialect.fault).
+the description of a request (Dialect.request_info) and the text of an error (Dialect.fault).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from tablegate.gateway.control.documents import BadRequest, OperationRejected, dialects_of, only
 from tablegate.gateway.dialects.dialect import THROTTLING, Dialect
-from tablegate.gateway.model.request_facts import RequestFacts
+from tablegate.gateway.model.request_info import RequestInfo
 
 _MOST_FAULTS = 1000
 _MOST_LATENCY_MS = 60_000
@@ -69,16 +69,16 @@ class Fault:
         """Return the definition, the number of matching requests, and the number of affected ones."""
         return {"id": self.id, **self._given, "seen": self._seen, "met": self._met}
 
-    def matches(self, dialect: Dialect, facts: RequestFacts) -> bool:
+    def matches(self, dialect: Dialect, info: RequestInfo) -> bool:
         """True if the fault applies to a request."""
         given = self._given
         return (
             given.get("dialect", dialect.name) == dialect.name
-            and given.get("operation", facts.operation) == facts.operation
-            and given.get("caller", facts.caller) == facts.caller
-            and ("table" not in given or given["table"] in facts.tables)
+            and given.get("operation", info.operation) == info.operation
+            and given.get("caller", info.caller) == info.caller
+            and ("table" not in given or given["table"] in info.tables)
             and ("error" not in given or given["error"] in dialect.faults)
-            and ("unprocessed" not in given or facts.operation in dialect.batches)
+            and ("unprocessed" not in given or info.operation in dialect.batches)
         )
 
     def effect(self, dialect: Dialect, now_ms: int) -> FaultEffect | None:
@@ -129,11 +129,11 @@ class Faults:
         """True if there are faults."""
         return bool(self._faults)
 
-    def effects(self, dialect: Dialect, facts: RequestFacts, now_ms: int) -> list[FaultEffect]:
+    def effects(self, dialect: Dialect, info: RequestInfo, now_ms: int) -> list[FaultEffect]:
         """Return the effects on a request, in the order of the faults."""
         with self._lock:
             effects = [
-                fault.effect(dialect, now_ms) for fault in self._faults if fault.matches(dialect, facts)
+                fault.effect(dialect, now_ms) for fault in self._faults if fault.matches(dialect, info)
             ]
         return [effect for effect in effects if effect is not None]
 

@@ -24,7 +24,7 @@ from tablegate.gateway.dialects.dialect import Dialect, Handler
 from tablegate.gateway.http import request_context
 from tablegate.gateway.http.messages import CUT, Reply, Request
 from tablegate.gateway.http.request_context import RequestContext
-from tablegate.gateway.model.request_facts import RequestFacts
+from tablegate.gateway.model.request_info import RequestInfo
 
 _MOST_REQUESTS = 100_000
 _MOST_BYTES = 32 << 20
@@ -56,23 +56,23 @@ class RequestLog:
     def add(
         self,
         dialect: Dialect,
-        facts: RequestFacts,
+        info: RequestInfo,
         status: int,
         units: dict[str, float],
         times_ns: tuple[int, int],
     ) -> None:
         """Add an answered request. `times_ns`: its arrival and its reply, by the clock of the tables."""
         came_ns, answered_ns = times_ns
-        keys = [{"table": table, "key": key} for table, key in facts.keys[:_MOST_KEYS]]
+        keys = [{"table": table, "key": key} for table, key in info.keys[:_MOST_KEYS]]
         with self._lock:
             self._number += 1
             facts_of_line = masked_values(
                 {
                     "number": self._number,
                     "dialect": dialect.name,
-                    "operation": facts.operation,
-                    "caller": facts.caller,
-                    "tables": facts.tables[:_MOST_KEYS],
+                    "operation": info.operation,
+                    "caller": info.caller,
+                    "tables": info.tables[:_MOST_KEYS],
                     "keys": keys,
                     "status": status,
                     "units": units,
@@ -156,7 +156,9 @@ class RequestInterceptor:
         """Return a request before it is handled, with the effects of faults on it."""
         effects: list[FaultEffect] = []
         if self.faults.are_planted:
-            effects = self.faults.effects(dialect, _facts(request, dialect), self.now_ns() // 1_000_000)
+            effects = self.faults.effects(
+                dialect, _request_info(request, dialect), self.now_ns() // 1_000_000
+            )
         return InterceptedRequest(self, request, dialect, effects)
 
 
@@ -198,9 +200,9 @@ class InterceptedRequest:
         self._interceptor.faults.charge(self._effects, sum(units.values()))
         if self._interceptor.requests.is_on:
             # Not earlier: the keys of the table are known after the request was handled.
-            facts = _facts(self._request, self._dialect)
+            info = _request_info(self._request, self._dialect)
             times_ns = (self._came_ns, self._interceptor.now_ns())
-            self._interceptor.requests.add(self._dialect, facts, reply.status, units, times_ns)
+            self._interceptor.requests.add(self._dialect, info, reply.status, units, times_ns)
         return CUT if any(effect.cut == "after" for effect in self._effects) else reply
 
 
@@ -227,9 +229,9 @@ def _run_in(context: RequestContext, coroutine: Coroutine[Any, Any, Reply]) -> G
             outcomes = error
 
 
-def _facts(request: Request, dialect: Dialect) -> RequestFacts:
-    """Return the facts of a request, or only its operation if a fault has answered it before authentication."""
+def _request_info(request: Request, dialect: Dialect) -> RequestInfo:
+    """Return the description of a request, or only its operation if a fault has answered it before authentication."""
     try:
-        return dialect.facts(request)
+        return dialect.request_info(request)
     except Exception:
-        return RequestFacts(dialect.operation(request))
+        return RequestInfo(dialect.operation(request))

@@ -25,7 +25,7 @@ from tablegate.gateway.dialects.dialect import Gateway
 from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.http.request_bodies import Undecodable, has_at_most, parse_json
 from tablegate.gateway.model.errors import GatewayError, NotAllowed, TooManyAttempts
-from tablegate.gateway.model.request_facts import RequestFacts, RequestKind, table_names
+from tablegate.gateway.model.request_info import RequestInfo, RequestKind, table_names
 from tablegate.gateway.observability import audit
 
 _HEADERS = (("Content-Type", "application/json"), ("Cache-Control", "no-store"))
@@ -66,15 +66,15 @@ class Routes:
     def reply(self, request: Request) -> Reply:
         """Return the answer to a request for a path of the control API."""
         kind = RequestKind.READ if request.method in ("GET", "HEAD") else RequestKind.DEFINITION
-        request.facts = RequestFacts(kind=kind)
+        request.info = RequestInfo(kind=kind)
         try:
             caller = access.check(request, self._settings, self._attempts)
-            request.facts = RequestFacts(kind=kind, caller=caller, tables=_tables_in(request.body))
+            request.info = RequestInfo(kind=kind, caller=caller, tables=_tables_in(request.body))
             with audit.request_of(caller, request.client):
                 answer = self._answer(request, caller)
             return answer if isinstance(answer, Reply) else _json(200, answer)
         except TooManyAttempts as error:
-            request.facts = RequestFacts(kind=kind, is_refusal=True)
+            request.info = RequestInfo(kind=kind, is_refusal=True)
             refusal = _json(429, {"error": "TooManyAttempts", "message": error.text})
             return refusal._replace(headers=(*refusal.headers, ("Retry-After", str(error.retry_after_s))))
         except NotAllowed as error:

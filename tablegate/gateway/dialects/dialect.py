@@ -24,7 +24,7 @@ from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.http.request_bodies import RequestMemory
 from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.errors import NotAllowed
-from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
+from tablegate.gateway.model.request_info import RequestInfo, RequestKind
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.values import Value
 from tablegate.gateway.observability import metrics
@@ -208,14 +208,14 @@ class Dialect(Detection):
         """Return the name of a request's operation for metrics and the access log, from a closed set."""
         return ""
 
-    def facts(self, request: Request, reply: Reply | None = None) -> RequestFacts:
-        """Return the facts of a request. Can raise any exception if the request is malformed.
+    def request_info(self, request: Request, reply: Reply | None = None) -> RequestInfo:
+        """Return the description of a request. Can raise any exception if the request is malformed.
 
         With a reply they include the result and the claimed caller. Without a reply the caller is authenticated first. If that
         fails, only the operation and its kind are returned. Called for audited and recorded requests, and while faults exist.
         """
         operation = self.operation(request)
-        return RequestFacts(operation, self.kind_of(operation))
+        return RequestInfo(operation, self.kind_of(operation))
 
     @classmethod
     def kind_of(cls, operation: str) -> RequestKind:

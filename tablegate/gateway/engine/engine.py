@@ -1,6 +1,6 @@
 """The entry point for adapters: it runs commands and returns their outcomes.
 
-Reads and writes go to transactions.py, all other commands to single_commands.py. Capabilities register their background
+Reads and writes go to transactions.py, all other commands to command_runner.py. Capabilities register their background
 work with `Engine.background` (gateway/capabilities.py).
 """
 
@@ -13,11 +13,11 @@ from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Se
 from typing import Any, NamedTuple, cast
 
 from tablegate.gateway.engine import housekeeping
+from tablegate.gateway.engine.command_runner import CommandRunner
 from tablegate.gateway.engine.installation import Installation
 from tablegate.gateway.engine.rows import reading, reading_replicas
 from tablegate.gateway.engine.rows.writing import WriteHook
 from tablegate.gateway.engine.scheduler import Scheduler
-from tablegate.gateway.engine.single_commands import SingleCommands
 from tablegate.gateway.engine.streams import following, streaming
 from tablegate.gateway.engine.tables import expiring, indexing, table_definitions
 from tablegate.gateway.engine.tables.table_definitions import TableDefiner
@@ -84,7 +84,7 @@ class Engine:
         store.catalog.renew_hooks(self._installation.complete)
         definer = TableDefiner(store, options.table_creation_delay_ms, options.stream_shards)
         self._transactions = Transactions(store, options.failover_s, now, self._installation)
-        self._single_commands = SingleCommands(store, self._transactions, definer, now, self._installation)
+        self._command_runner = CommandRunner(store, self._transactions, definer, now, self._installation)
         self.background = Scheduler(
             store,
             self._transactions.write,
@@ -111,7 +111,7 @@ class Engine:
             if kind.only_reads:
                 self._transactions.readers[kind] = function
             else:
-                self._single_commands.runners[kind] = function
+                self._command_runner.runners[kind] = function
 
     def add_write_hook(self, hook: type[WriteHook]) -> None:
         """Register what a capability does in the transaction of writes."""
@@ -139,7 +139,7 @@ class Engine:
         """
         self.run_count += 1
         if {*map(type, commands)} == {table_commands.FindTable}:
-            return self._single_commands.find_tables(cast("list[table_commands.FindTable]", commands))
+            return self._command_runner.find_tables(cast("list[table_commands.FindTable]", commands))
         outcomes: list[Any] = [None] * len(commands)
         writes: dict[int, row_commands.WriteGroup] = {}
         reads: dict[int, Command[Any]] = {}
@@ -149,7 +149,7 @@ class Engine:
             elif command.only_reads:
                 reads[at] = command
             else:
-                outcomes[at] = self._single_commands.run(command)
+                outcomes[at] = self._command_runner.run(command)
         if writes:
             for at, answer in zip(writes, self._transactions.write([*writes.values()], nowait), strict=True):
                 outcomes[at] = answer

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from tablegate.gateway.model.authorization.authorizations import Authorization
-from tablegate.gateway.model.request_facts import RequestFacts
+from tablegate.gateway.model.request_info import RequestInfo
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -49,7 +49,7 @@ os.register_at_fork(after_in_child=_ready_ids.clear)
 # Not frozen, and with its own constructor, for speed.
 @dataclass(slots=True, eq=False, init=False)
 class Request:
-    """One HTTP request. Only `held_bytes`, `authorization`, `is_unauthenticated` and `facts` change.
+    """One HTTP request. Only `held_bytes`, `authorization`, `is_unauthenticated` and `info` change.
 
     - `target`: the path and the query as they were sent.
     - `headers`: in the order of the request, repeated ones included. Names are in lower case, values are decoded as
@@ -79,8 +79,9 @@ class Request:
     """The authorization, set after authentication. None is unrestricted."""
     is_unauthenticated: bool = field(init=False, repr=False)
     """True if authentication is required and the head failed it."""
-    facts: RequestFacts | None = field(init=False, repr=False)
-    """The facts of a request for the control API or the console, for the audit log. Dialects have `Dialect.facts`."""
+    info: RequestInfo | None = field(init=False, repr=False)
+    """The description of a request to the control API or the console, for the audit log. Dialects have
+    `Dialect.request_info`."""
 
     def __init__(
         self,
@@ -102,7 +103,7 @@ class Request:
         self.authorization = None
         self.is_unauthenticated = False
         self.held_bytes = 0
-        self.facts = None
+        self.info = None
         self.id = _ready_ids.pop() if _ready_ids else new_request_id()
         self.header_map = first_values(headers) if header_map is None else header_map
         if target == "/":  # all requests of DynamoDB

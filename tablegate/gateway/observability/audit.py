@@ -3,12 +3,12 @@
     record(event, **facts)     a change of a definition, a credential or a grant, recorded by the code that makes it
     AuditTrail.record_request(...)   an answered request: refusals always, writes or all requests depending on the settings
 
-Recording does not block requests. Events go into a bounded queue. The audit thread extracts the facts of each request, writes
+Recording does not block requests. Events go into a bounded queue. The audit thread describes each request, writes
 lines to the sink, and counts the events that did not fit. If the audit log is disabled, there is no trail. Events contain no
 secrets and no data of items. Credentials in URLs are masked in every text of a line. The settings determine the form of keys
 (KeyForm).
 
-The dialect provides the facts of a request (`Dialect.facts`). The sinks are in audit_sinks.py.
+The dialect provides the description of a request (`Dialect.request_info`). The sinks are in audit_sinks.py.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import orjson
 
 from tablegate.gateway.configuration.secrets import masked_target, masked_values
 from tablegate.gateway.http.messages import Reply, Request, new_request_id
-from tablegate.gateway.model.request_facts import MAX_TEXT_LENGTH, RequestFacts, RequestKind
+from tablegate.gateway.model.request_info import MAX_TEXT_LENGTH, RequestInfo, RequestKind
 from tablegate.gateway.observability import logs, metrics
 
 MAX_EVENTS = 8192
@@ -114,12 +114,12 @@ class AuditTrail:
     def record_request(self, request: Request, reply: Reply, dialect: Any, operation: str) -> None:
         """Queue an answered request, if it may have to be recorded. The thread makes the exact decision.
 
-        `dialect` is None for the control API and the console, whose handlers have set `Request.facts`.
+        `dialect` is None for the control API and the console, whose handlers have set `Request.info`.
         """
         if request.authorization is not None and request.authorization.exceeded_quota is not None:
             is_recorded = True
         elif dialect is None:
-            is_recorded = bool(self._event_of(_gateway_facts(request, reply), reply.status))
+            is_recorded = bool(self._event_of(_gateway_info(request, reply), reply.status))
         else:
             kind = dialect.kind_of(operation)
             is_recorded = (
@@ -183,49 +183,47 @@ class AuditTrail:
     def _lines_of(self, record: _RequestRecord) -> Iterator[dict[str, Any]]:
         at, request, reply, dialect, operation = record
         if dialect is None:
-            facts = _gateway_facts(request, reply)
+            info = _gateway_info(request, reply)
             operation = (
-                facts.operation
+                info.operation
                 or f"{request.method} {masked_target(request.path[:MAX_TEXT_LENGTH])}"[:MAX_TEXT_LENGTH]
             )
         else:
             try:
-                facts = dialect.facts(request, reply)
+                info = dialect.request_info(request, reply)
             except Exception as error:  # a request that its dialect refused can be malformed
-                logs.info("cannot audit all facts of a request", reason=repr(error), request_id=request.id)
-                facts = RequestFacts()
+                logs.info("cannot audit a request wholly", reason=repr(error), request_id=request.id)
+                info = RequestInfo()
         columns = {
             "dialect": GATEWAY if dialect is None else dialect.name,
             "operation": operation or masked_target(request.path[:MAX_TEXT_LENGTH]),
-            "tables": list(facts.tables),
-            "result": facts.error_code or reply.status,
+            "tables": list(info.tables),
+            "result": info.error_code or reply.status,
             "request_id": request.id,
         }
         if request.header("user-agent").startswith(MCP_AGENT):
             columns["channel"] = "mcp"
-        throttling = None if facts.is_refusal else _throttling(request)
-        event = self._event_of(facts, reply.status) if throttling is None or reply.status < 400 else ""
+        throttling = None if info.is_refusal else _throttling(request)
+        event = self._event_of(info, reply.status) if throttling is None or reply.status < 400 else ""
         if event:
-            keys = [self._keys.format(key) for _, key in facts.keys[:_MAX_KEYS]]
-            yield line(
-                at, event, facts.caller, request.client, {**columns, "keys": keys} if keys else columns
-            )
+            keys = [self._keys.format(key) for _, key in info.keys[:_MAX_KEYS]]
+            yield line(at, event, info.caller, request.client, {**columns, "keys": keys} if keys else columns)
         if throttling is not None:
             caller, quota = throttling
-            yield line(at, "throttled", facts.caller or caller, request.client, {**columns, **quota})
-        parts = facts.refused_parts
+            yield line(at, "throttled", info.caller or caller, request.client, {**columns, **quota})
+        parts = info.refused_parts
         if parts is not None:
             part = {**columns, "tables": list(parts.tables), "result": parts.code}
-            yield line(at, "refusal", facts.caller, request.client, part)
+            yield line(at, "refusal", info.caller, request.client, part)
 
-    def _event_of(self, facts: RequestFacts, status: int) -> str:
+    def _event_of(self, info: RequestInfo, status: int) -> str:
         """Return the name of the event. "" if it is not recorded."""
-        if facts.is_refusal:
+        if info.is_refusal:
             return "refusal"
-        if facts.kind in _ALWAYS_RECORDED and status < 400:
-            return facts.kind.value
-        is_in_scope = self._scope.requests or (facts.kind is RequestKind.WRITE and self._scope.writes)
-        return facts.kind.value if is_in_scope else ""
+        if info.kind in _ALWAYS_RECORDED and status < 400:
+            return info.kind.value
+        is_in_scope = self._scope.requests or (info.kind is RequestKind.WRITE and self._scope.writes)
+        return info.kind.value if is_in_scope else ""
 
 
 def _throttling(request: Request) -> tuple[str, dict[str, str]] | None:
@@ -234,15 +232,15 @@ def _throttling(request: Request) -> tuple[str, dict[str, str]] | None:
     error = None if authorization is None else authorization.exceeded_quota
     if authorization is None or error is None:
         return None
-    # The name of the caller without facts, as of a page of the console. An ARN has `entra/alice`, and the access id is `alice`.
+    # The name of the caller, as of a page of the console. An ARN has `entra/alice`, and the access id is `alice`.
     identity = authorization.identity
     name = identity.arn.partition(":user/")[2] or identity.access_id
     return name, {"owner": error.owner, "limit": error.kind}
 
 
-def _gateway_facts(request: Request, reply: Reply) -> RequestFacts:
-    facts = request.facts or RequestFacts()
-    return facts._replace(is_refusal=facts.is_refusal or reply.status in (401, 403))
+def _gateway_info(request: Request, reply: Reply) -> RequestInfo:
+    info = request.info or RequestInfo()
+    return info._replace(is_refusal=info.is_refusal or reply.status in (401, 403))
 
 
 class _RequestRecord(NamedTuple):

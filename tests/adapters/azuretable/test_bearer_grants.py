@@ -124,17 +124,17 @@ def test_the_audit_names_the_identity(service: IdentifiedService) -> None:
     grant = service.grant("entra/alice", "all")
     reply = service.send("GET", ROW, token=service.issuer.token())
     assert reply.status == 200
-    assert service.dialect.facts(service.last, reply).caller == "entra/alice"
+    assert service.dialect.request_info(service.last, reply).caller == "entra/alice"
     service.revoke(grant)
     reply = service.send("GET", ROW, token=service.issuer.token())
-    facts = service.dialect.facts(service.last, reply)
-    assert (facts.caller, facts.is_refusal) == ("entra/alice", True)
-    assert facts.error_code == "AuthorizationPermissionMismatch"
+    info = service.dialect.request_info(service.last, reply)
+    assert (info.caller, info.is_refusal) == ("entra/alice", True)
+    assert info.error_code == "AuthorizationPermissionMismatch"
     for forged in (service.issuer.token(exp=1), service.issuer.token(aud="https://graph.microsoft.com")):
         reply = service.send("GET", ROW, token=forged)
         assert "WWW-Authenticate" in dict(reply.headers)
-        facts = service.dialect.facts(service.last, reply)
-        assert (facts.is_refusal, facts.error_code) == (True, "InvalidAuthenticationInfo")
+        info = service.dialect.request_info(service.last, reply)
+        assert (info.is_refusal, info.error_code) == (True, "InvalidAuthenticationInfo")
 
 
 # Where tenants are kept apart

@@ -301,7 +301,7 @@ def test_no_request_passes_that_signature_or_grants_forbid(service: IdentifiedSe
             )
             if not is_allowed:
                 assert reply.status == 403, (actions, letters, name, reply)
-                facts = service.dialect.facts(service.last, reply)
-                assert facts.is_refusal
+                info = service.dialect.request_info(service.last, reply)
+                assert info.is_refusal
             number, passed = number + 1, passed + is_allowed
     assert (number, passed > 0) == (462, True)

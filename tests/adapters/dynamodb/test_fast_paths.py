@@ -16,7 +16,7 @@ from tablegate.adapters.dynamodb.operation_table import OPERATIONS
 from tablegate.adapters.dynamodb.validation import fast_validator
 from tablegate.adapters.dynamodb.values import values
 from tablegate.adapters.dynamodb.values.values import item_of, render_row, render_rows
-from tablegate.adapters.dynamodb.wire.errors import ServiceError, Wording
+from tablegate.adapters.dynamodb.wire.errors import ErrorTexts, ServiceError
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.tables.tables import Rules, State, Table
 from tablegate.gateway.model.values import bodies
@@ -75,7 +75,7 @@ def _made(of: Any, owner: Table, wire: dict[str, Any]) -> Any:
 )
 def test_conditions_without_placeholders_are_those_of_every_request(condition: str) -> None:
     kept = conditions.parse_condition(condition, Placeholders())
-    again = conditions.parse_condition(condition, Placeholders(None, None, Wording("PutItem")))
+    again = conditions.parse_condition(condition, Placeholders(None, None, ErrorTexts("PutItem")))
     assert kept is again
     tree = conditions.condition_tree(condition, "ConditionExpression", Placeholders())
     assert kept == conditions.ConditionReader("ConditionExpression", Placeholders()).condition(tree)
@@ -86,7 +86,7 @@ def test_errors_of_cached_conditions_equal_those_of_the_request(condition: str) 
     told = []
     for operation in ("PutItem", "TransactWriteItems"):
         with pytest.raises(ServiceError) as caught:
-            conditions.parse_condition(condition, Placeholders(None, None, Wording(operation)))
+            conditions.parse_condition(condition, Placeholders(None, None, ErrorTexts(operation)))
         told.append(str(caught.value.message))  # type: ignore[attr-defined]
     assert told[0] == f"1 validation error detected: {told[1]}"
 

@@ -122,9 +122,9 @@ def test_requests_that_are_refused(
     request = form(service, **{"WebIdentityToken": token, **changed})
     answered, members = answer(service, request)
     assert (answered, members["Code"]) == (status, code)
-    assert request.facts is not None
-    assert request.facts.error_code == code
-    assert request.facts.is_refusal is (code == "InvalidIdentityToken")
+    assert request.info is not None
+    assert request.info.error_code == code
+    assert request.info.is_refusal is (code == "InvalidIdentityToken")
 
 
 def test_forms_that_are_not_readable(service: IdentifiedService) -> None:
@@ -297,8 +297,8 @@ def test_session_tokens_that_are_refused(
     request = signed_form(**changed)
     status, members = answer(apart, request)
     assert (status, members["Code"]) == (400 if code == "ValidationError" else 403, code)
-    assert request.facts is not None
-    assert request.facts.is_refusal is (code != "ValidationError")
+    assert request.info is not None
+    assert request.info.is_refusal is (code != "ValidationError")
 
 
 def test_session_tokens_need_a_stored_key_and_tls(apart: IdentifiedService) -> None:

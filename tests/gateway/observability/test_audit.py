@@ -22,14 +22,14 @@ from azure.core.exceptions import HttpResponseError
 from botocore.exceptions import ClientError
 from click.testing import CliRunner
 
-from tablegate.adapters.azuretable import request_facts as azuretable
+from tablegate.adapters.azuretable import request_info as azuretable
 from tablegate.adapters.dynamodb.dialect import DynamoDB
 from tablegate.adapters.tablestore.dialect import TableStore
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.dialects.dialect import Dialect
 from tablegate.gateway.http.messages import Reply, Request
-from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
+from tablegate.gateway.model.request_info import RequestInfo, RequestKind
 from tablegate.gateway.observability import audit, audit_sinks, metrics, prometheus
 from tablegate.gateway.observability.audit import AuditScope, AuditSink, AuditTrail, KeyForm
 from tablegate.gateway.observability.audit_sinks import DatabaseSink, FileSink
@@ -45,7 +45,7 @@ from tests.transfer.traffic.strict import REGION, Owner
 
 SECRET_KEY = "what seals the secrets of this test"
 PRECIOUS = "precious-attribute-value"
-ON_ITS_OWN = RequestFacts()
+ON_ITS_OWN = RequestInfo()
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -285,19 +285,19 @@ def _definitions(dialect: type[Dialect]) -> set[str]:
 # Names
 
 
-def _facts_of(request: Request, reply: Reply, operation: str) -> RequestFacts:
-    return azuretable.read(RequestFacts(operation, azuretable.KINDS[operation]), request, reply, "")
+def _facts_of(request: Request, reply: Reply, operation: str) -> RequestInfo:
+    return azuretable.read(RequestInfo(operation, azuretable.KINDS[operation]), request, reply, "")
 
 
 def test_a_refused_request_is_recorded_with_its_address_only() -> None:
     request = Request("POST", "/account/people", (), b'{"PartitionKey": "jazz", "RowKey": "nina"}')
     refused = Reply(403, (("x-ms-error-code", "AuthenticationFailed"),))
     operation = "POST EntitySet"
-    assert _facts_of(request, refused, operation) == RequestFacts(
+    assert _facts_of(request, refused, operation) == RequestInfo(
         operation, RequestKind.WRITE, "account", ["people"], (), "AuthenticationFailed", True
     )
     key = {"PartitionKey": "jazz", "RowKey": "nina"}
-    assert _facts_of(request, Reply(201, ()), operation) == RequestFacts(
+    assert _facts_of(request, Reply(201, ()), operation) == RequestInfo(
         operation, RequestKind.WRITE, "account", ["people"], [("people", key)]
     )
 
@@ -307,7 +307,7 @@ def test_an_unreadable_batch_is_recorded_as_its_operation() -> None:
         "POST", "/account/$batch", (("content-type", "multipart/mixed"),), b"nothing of the kind"
     )
     answer = Reply(400, (("x-ms-error-code", "InvalidInput"),))
-    assert _facts_of(request, answer, "POST Batch") == RequestFacts(
+    assert _facts_of(request, answer, "POST Batch") == RequestInfo(
         "POST Batch", RequestKind.WRITE, "account", [], [], "InvalidInput"
     )
 
@@ -339,7 +339,7 @@ class Reader:
         return RequestKind.READ
 
     @staticmethod
-    def facts(request: Request, reply: Reply) -> RequestFacts:
+    def request_info(request: Request, reply: Reply) -> RequestInfo:
         return ON_ITS_OWN
 
 
@@ -406,7 +406,7 @@ def test_a_failing_sink_loses_only_the_lines_of_that_write() -> None:
 def test_an_unreadable_request_is_recorded() -> None:
     class Broken(Reader):
         @staticmethod
-        def facts(request: Request, reply: Reply) -> RequestFacts:
+        def request_info(request: Request, reply: Reply) -> RequestInfo:
             raise ValueError("no JSON")
 
     sink = Gathering()

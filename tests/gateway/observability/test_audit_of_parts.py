@@ -11,8 +11,8 @@ import tablestore as ots
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableSasPermissions, generate_table_sas
 
-from tablegate.adapters.azuretable.request_facts import PART_MARKS as AZURE_MARKS
-from tablegate.adapters.dynamodb.request_facts import PART_MARKS as DYNAMODB_MARKS
+from tablegate.adapters.azuretable.request_info import PART_MARKS as AZURE_MARKS
+from tablegate.adapters.dynamodb.request_info import PART_MARKS as DYNAMODB_MARKS
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import written_of
 from tests.gateway.observability.test_audit import lines, served
@@ -118,7 +118,7 @@ def test_rows_of_a_batch_are_refused_with_the_whole_batch(tmp_path: Path) -> Non
 
 def test_operations_answered_in_parts_are_known() -> None:
     """A mark of an operation that there is not would never be looked for."""
-    from tablegate.adapters.azuretable.request_facts import KINDS as AZURE
+    from tablegate.adapters.azuretable.request_info import KINDS as AZURE
     from tablegate.adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB
 
     assert DYNAMODB_MARKS.keys() <= DYNAMODB.keys()

@@ -17,7 +17,7 @@ from tablegate.adapters.tablestore.dialect import TableStore as TableStoreEntry
 from tablegate.adapters.tablestore.wire.protocol import search_pb2, sql_pb2, tunnel_pb2
 from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
-from tablegate.gateway.model.request_facts import RequestKind, kind_of, only_reads_rows
+from tablegate.gateway.model.request_info import RequestKind, kind_of, only_reads_rows
 from tablegate.transfer.traffic.comparing import Tokens
 from tablegate.transfer.traffic.dialects.azuretable import AzureTable
 from tablegate.transfer.traffic.dialects.dialect import ProxiedDialect, UnknownToken

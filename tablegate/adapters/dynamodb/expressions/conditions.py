@@ -31,9 +31,9 @@ from tablegate.adapters.dynamodb.expressions.syntax import (
     ValueNode,
 )
 from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.error_texts import expression_text
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import type_name
-from tablegate.adapters.dynamodb.wire.messages import expression_text
 from tablegate.gateway.model.expressions.predicates import (
     And,
     Attribute,
@@ -62,7 +62,7 @@ def parse_condition(text: str, placeholders: Placeholders, kind: str = CONDITION
         try:
             return _constant_condition(text, kind)
         except ServiceError:
-            pass  # parsed again below for the error with this operation's wording
+            pass  # parsed again below for the error with this operation's text
     return ConditionReader(kind, placeholders).condition(condition_tree(text, kind, placeholders))
 
 

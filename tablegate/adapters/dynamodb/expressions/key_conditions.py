@@ -33,8 +33,8 @@ from tablegate.adapters.dynamodb.expressions.syntax import (
     ValueNode,
 )
 from tablegate.adapters.dynamodb.values.keys import composite_name, composite_value
+from tablegate.adapters.dynamodb.wire.error_texts import expression_text
 from tablegate.adapters.dynamodb.wire.errors import validation
-from tablegate.adapters.dynamodb.wire.messages import expression_text
 from tablegate.gateway.model.expressions import ranges
 from tablegate.gateway.model.expressions.predicates import (
     ALWAYS,

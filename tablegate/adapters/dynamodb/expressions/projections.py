@@ -15,7 +15,7 @@ from tablegate.adapters.dynamodb.expressions.static_checks import (
     Placeholders,
     projection_tree,
 )
-from tablegate.adapters.dynamodb.wire import messages
+from tablegate.adapters.dynamodb.wire import error_texts
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.model.expressions.predicates import Attributes, Path
 from tablegate.gateway.model.expressions.updates import Action, Add, Remove, SetTo, Subtract
@@ -77,7 +77,7 @@ def project(values: Attributes, projection: ProjectionPaths) -> dict[str, Value]
 def filter_beyond(index: str, names: Iterable[str]) -> ServiceError:
     """Return the error for a filter on attributes that the index does not project."""
     names_text = ", ".join(in_their_order(list(dict.fromkeys(names))))
-    return validation(messages.bare("filter-not-projected", index=index, names=names_text))
+    return validation(error_texts.bare("filter-not-projected", index=index, names=names_text))
 
 
 def in_their_order(names: Sequence[str]) -> list[str]:

@@ -32,8 +32,8 @@ from tablegate.adapters.dynamodb.expressions.updates import (
 from tablegate.adapters.dynamodb.values import keys
 from tablegate.adapters.dynamodb.values.keys import check_given_index_keys
 from tablegate.adapters.dynamodb.values.values import render_values, value_of
-from tablegate.adapters.dynamodb.wire.errors import ServiceError, Wording, validation
-from tablegate.adapters.dynamodb.wire.messages import expression_text
+from tablegate.adapters.dynamodb.wire.error_texts import expression_text
+from tablegate.adapters.dynamodb.wire.errors import ErrorTexts, ServiceError, validation
 from tablegate.gateway.model.commands.writes import RETURNS_NOTHING, ReturnedRows, Returns
 from tablegate.gateway.model.expressions import updates
 from tablegate.gateway.model.expressions.predicates import (
@@ -205,7 +205,7 @@ class ReadClauses:
             self._key_tests: tuple[key_conditions.KeyTest, ...] | None = None
             self._filter, self._filter_name, self.projection = ALWAYS, "", None
             return
-        placeholders = Placeholders.of(arguments, call.wording)
+        placeholders = Placeholders.of(arguments, call.error_texts)
         text = arguments.get("KeyConditionExpression")
         key_tree = None if text is None else key_conditions.parse_key_condition(text, placeholders)
         self._filter, self._filter_name = self._filter_of(arguments, placeholders)
@@ -317,16 +317,16 @@ class WriteClauses:
             self.facts, self._actions, self._condition, self._document_paths = _NO_UPDATE, (), ALWAYS, ()
             self.has_condition = False
             return
-        self._read(arguments, call.wording)
+        self._read(arguments, call.error_texts)
 
     @classmethod
-    def check(cls, arguments: Input, wording: Wording) -> None:
+    def check(cls, arguments: Input, error_texts: ErrorTexts) -> None:
         """Raise ServiceError if the clauses are wrong, whatever the table is."""
         if not _WRITE_CLAUSES.isdisjoint(arguments):
-            cls.__new__(cls)._read(arguments, wording)
+            cls.__new__(cls)._read(arguments, error_texts)
 
-    def _read(self, arguments: Input, wording: Wording) -> None:
-        placeholders = Placeholders.of(arguments, wording)
+    def _read(self, arguments: Input, error_texts: ErrorTexts) -> None:
+        placeholders = Placeholders.of(arguments, error_texts)
         actions: tuple[Action, ...] = ()
         text = arguments.get("UpdateExpression")
         if text is not None:

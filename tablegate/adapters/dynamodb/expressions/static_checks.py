@@ -35,8 +35,8 @@ from tablegate.adapters.dynamodb.expressions.syntax import (
 )
 from tablegate.adapters.dynamodb.values.values import value_of
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.errors import ANY_OPERATION, ServiceError, Wording, validation
-from tablegate.adapters.dynamodb.wire.messages import expression_text
+from tablegate.adapters.dynamodb.wire.error_texts import expression_text
+from tablegate.adapters.dynamodb.wire.errors import ANY_OPERATION, ErrorTexts, ServiceError, validation
 from tablegate.gateway.model.expressions.predicates import Path
 from tablegate.gateway.model.values.values import NULL, Value
 
@@ -97,17 +97,17 @@ def is_reserved(name: str) -> bool:
 
 
 class Placeholders:
-    """The placeholders of one request. `values`: wire AttributeValues. `wording`: of all errors of its expressions."""
+    """The placeholders of one request. `values`: wire AttributeValues. `error_texts`: those of the operation."""
 
-    __slots__ = ("_names", "_parsed_values", "_unused_names", "_unused_values", "_values", "wording")
+    __slots__ = ("_names", "_parsed_values", "_unused_names", "_unused_values", "_values", "error_texts")
 
     def __init__(
         self,
         names: Mapping[str, str] | None = None,
         values: Mapping[str, Any] | None = None,
-        wording: Wording = ANY_OPERATION,
+        error_texts: ErrorTexts = ANY_OPERATION,
     ) -> None:
-        self.wording = wording
+        self.error_texts = error_texts
         self._names = names or {}
         self._values = values or {}
         self._parsed_values: dict[str, Value] = {}
@@ -115,10 +115,10 @@ class Placeholders:
         self._unused_values = set(self._values)
 
     @classmethod
-    def of(cls, arguments: Mapping[str, Any], wording: Wording) -> Placeholders:
+    def of(cls, arguments: Mapping[str, Any], error_texts: ErrorTexts) -> Placeholders:
         """Return the placeholders in a request, or in a member of one."""
         return cls(
-            arguments.get("ExpressionAttributeNames"), arguments.get("ExpressionAttributeValues"), wording
+            arguments.get("ExpressionAttributeNames"), arguments.get("ExpressionAttributeValues"), error_texts
         )
 
     def name(self, placeholder: str) -> str | None:
@@ -157,13 +157,13 @@ class Placeholders:
         `expression`: its parameter, such as `UpdateExpression`.
         """
         prefix = f"Invalid {expression}: " if expression else ""
-        if rule == "size" and (self.wording.operation, expression) == (
+        if rule == "size" and (self.error_texts.operation, expression) == (
             "TransactWriteItems",
             "UpdateExpression",
         ):
             rule = "size-of-transacted-update"
         text = prefix + expression_text(rule, **facts)
-        return validation(self.wording.framed_expression(text))
+        return validation(self.error_texts.framed_expression(text))
 
 
 # Checks

@@ -28,9 +28,9 @@ from tablegate.adapters.dynamodb.expressions.syntax import (
     ValueNode,
 )
 from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.error_texts import expression_text
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import type_name
-from tablegate.adapters.dynamodb.wire.messages import expression_text
 from tablegate.gateway.model.expressions import updates
 from tablegate.gateway.model.expressions.predicates import Path
 from tablegate.gateway.model.values.values import NULL, Kind, Value, size_bytes

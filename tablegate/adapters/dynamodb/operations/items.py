@@ -32,7 +32,7 @@ from tablegate.adapters.dynamodb.values.values import (
     render_values,
     view,
 )
-from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire import error_texts, limits
 from tablegate.adapters.dynamodb.wire.arns import bare_name, table_arn
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, condition_failed, validation
 from tablegate.gateway.dialects.coroutines import all_of
@@ -60,7 +60,7 @@ from tablegate.gateway.model.values.values import Kind, Value
 def check_statement_size(facts: UpdateFacts, actions: tuple[Action, ...]) -> None:
     """Check that an UpdateExpression writes no more than an item may hold. Raises ServiceError."""
     if is_too_large(statement_bytes(facts, actions)):
-        raise validation(messages.bare("update-size"))
+        raise validation(error_texts.bare("update-size"))
 
 
 def check_updated(table: Table, may_nest: tuple[str, ...], _old: Row | None, new: Contents) -> Contents:
@@ -302,7 +302,7 @@ async def _gets_of_table(
     positions = [keys.key_of(table, key).position for key in request["Keys"]]
     clauses.check_projection(table)
     if len(set(positions)) < len(positions):
-        raise validation(messages.bare("duplicate-keys"))
+        raise validation(error_texts.bare("duplicate-keys"))
     may_be_old = not request.get("ConsistentRead")
     projection = clauses.projection
     return [
@@ -327,7 +327,7 @@ async def batch_write_item(call: CallContext) -> Answer:
         table = await find_table(call, name)
         table_writes = list(_writes(table, members))
         if len({write.key.position for write in table_writes}) < len(table_writes):
-            raise validation(messages.bare("duplicate-keys"))
+            raise validation(error_texts.bare("duplicate-keys"))
         writes += table_writes
         owners += [(name, member) for member in members]
     groups = [WriteGroup((write,)) for write in writes]

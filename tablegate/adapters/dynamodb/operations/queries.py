@@ -23,10 +23,10 @@ from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
 from tablegate.adapters.dynamodb.tables.table_extensions import KEY_COUNTERS
 from tablegate.adapters.dynamodb.values.keys import key_value, shown_key, shown_schema, stored_key
 from tablegate.adapters.dynamodb.values.values import as_kind, render_values, value_of, view
-from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire import error_texts, limits
+from tablegate.adapters.dynamodb.wire.error_texts import bare
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import index_filling, service_error_of
-from tablegate.adapters.dynamodb.wire.messages import bare
 from tablegate.gateway.model.commands.row_commands import Read, VisibleNames
 from tablegate.gateway.model.errors import BadKey, IndexMissing, KeyTooLong
 from tablegate.gateway.model.expressions.predicates import ALWAYS, And, Predicate
@@ -242,7 +242,7 @@ def _index(call: CallContext, table: Table) -> Index | None:
             raise validation(f"{call.operation} operation not supported on this index type{stop}")
         raise IndexMissing(table.name, name)
     if not index.local and call.input.get("ConsistentRead"):
-        raise validation(messages.bare("global-consistent"))
+        raise validation(error_texts.bare("global-consistent"))
     now_ms = call.gateway.now_ms()
     if not index.local and not index.is_active(now_ms) and table.state_at(now_ms) is State.ACTIVE:
         raise index_filling(name)
@@ -267,7 +267,7 @@ def _check_select(call: CallContext, index: Index | None) -> None:
         and not index.local
         and index.projection is not IndexProjection.ALL
     ):
-        raise validation(messages.bare("select-all-global", index=index.name))
+        raise validation(error_texts.bare("select-all-global", index=index.name))
 
 
 def _wants_whole_rows(call: CallContext, table: Table, index: Index | None, clauses: ReadClauses) -> bool:
@@ -279,7 +279,7 @@ def _wants_whole_rows(call: CallContext, table: Table, index: Index | None, clau
     missing_names = [] if projection is None else sorted(projection.names - projected_names)
     if missing_names and not index.local:
         names = ", ".join(missing_names)
-        raise validation(messages.bare("global-not-projected", index=index.name, names=names))
+        raise validation(error_texts.bare("global-not-projected", index=index.name, names=names))
     return bool(missing_names) or call.input.get("Select") == "ALL_ATTRIBUTES"
 
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tablegate.adapters.dynamodb.tables import properties
-from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire import error_texts, limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.model.errors import IndexMissing
 from tablegate.gateway.model.tables.indexes import Index
@@ -53,7 +53,7 @@ def of_new_index(definition: Units, mode: str, updating: bool = False) -> proper
         if units:
             head = "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified"
             tail = f" when BillingMode is {properties.ON_DEMAND}"
-        raise validation(f"{messages.INVALID}{head} for index: {name}{tail}")
+        raise validation(f"{error_texts.INVALID}{head} for index: {name}{tail}")
     return properties.IndexProperties(*_of_new(definition, mode, f"index {name}"))
 
 
@@ -93,7 +93,7 @@ def of_table(table: Table, arguments: Units, now_ms: int) -> properties.TablePro
     units = arguments.get("ProvisionedThroughput")
     if units and mode == properties.ON_DEMAND:
         text = f"Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is {properties.ON_DEMAND}"
-        raise validation(messages.INVALID + text)
+        raise validation(error_texts.INVALID + text)
     new = current
     if mode != current.billing:
         new = replace(new, billing=mode, on_demand={})
@@ -153,7 +153,9 @@ def of_indexes(
         others = [index for index in table.indexes if not index.local and index.name not in updates_by_name]
         if mode == properties.PROVISIONED and others:
             names = ",".join(index.name for index in others)
-            raise validation(f"{messages.INVALID}ProvisionedThroughput must be specified for index: {names}")
+            raise validation(
+                f"{error_texts.INVALID}ProvisionedThroughput must be specified for index: {names}"
+            )
         for index in others:
             on_demand = properties.provisioned(properties.IndexProperties.of(index), 0, 0, now_ms)
             warm = on_demand.warm.at_least(properties.ON_DEMAND_WARM.read, properties.ON_DEMAND_WARM.write)
@@ -181,7 +183,7 @@ def _of_index(
     new = replace(current, on_demand={}) if switching else current
     if mode == properties.ON_DEMAND and (units or not (on_demand or "WarmThroughput" in update)):
         text = f"The only Updates for index: {index.name} when TableThroughputMode is {properties.ON_DEMAND}"
-        raise validation(f"{messages.INVALID}{text} can be to OnDemandThroughput, WarmThroughput")
+        raise validation(f"{error_texts.INVALID}{text} can be to OnDemandThroughput, WarmThroughput")
     if units:
         read, write = units["ReadCapacityUnits"], units["WriteCapacityUnits"]
         if not switching:
@@ -189,7 +191,9 @@ def _of_index(
             _refuse_decrease(current.throughput, read, write, now_ms)
         new = properties.provisioned(new, read, write, now_ms)
     elif switching and mode == properties.PROVISIONED:
-        raise validation(f"{messages.INVALID}ProvisionedThroughput must be specified for index: {index.name}")
+        raise validation(
+            f"{error_texts.INVALID}ProvisionedThroughput must be specified for index: {index.name}"
+        )
     owner = f"index {index.name}"
     if on_demand is not None:
         if mode == properties.PROVISIONED:
@@ -239,7 +243,7 @@ def _refuse_on_demand(maxima: Units, rest: str, owner: str) -> None:
     for name in ("MaxReadRequestUnits", "MaxWriteRequestUnits"):
         if name in maxima:
             of_index = "" if owner == "table" else f" for {owner}"
-            raise validation(f"{messages.INVALID}{name} for OnDemandThroughput{of_index} {rest}")
+            raise validation(f"{error_texts.INVALID}{name} for OnDemandThroughput{of_index} {rest}")
 
 
 def _check_on_demand(maxima: Units, owner: str, lowest: int) -> None:
@@ -249,7 +253,7 @@ def _check_on_demand(maxima: Units, owner: str, lowest: int) -> None:
         if value == 0 or value < lowest:
             owner_text = owner if owner == "table" else owner.replace("index ", "index : ")
             raise validation(
-                f"{messages.INVALID}Requested {name} for OnDemandThroughput for {owner_text} is outside of valid range"
+                f"{error_texts.INVALID}Requested {name} for OnDemandThroughput for {owner_text} is outside of valid range"
             )
 
 
@@ -265,7 +269,7 @@ def _new_warm_throughput(
     for name, (requested, minimum, units) in zip(_WARM_NAMES, pairs, strict=True):
         if requested < minimum:
             text = f"Requested {name} for WarmThroughput for {owner} is lower than {below.format(units)}"
-            raise validation(messages.INVALID + text)
+            raise validation(error_texts.INVALID + text)
     return properties.WarmThroughput(read, write)
 
 
@@ -280,5 +284,5 @@ def _raised_warm_throughput(
     ):
         if requested < minimum:
             text = f"Requested {name} for WarmThroughput for {owner} is lower than current WarmThroughput"
-            raise validation(f"{messages.INVALID}{text}, decreasing WarmThroughput is not supported")
+            raise validation(f"{error_texts.INVALID}{text}, decreasing WarmThroughput is not supported")
     return properties.WarmThroughput(read, write)

@@ -17,7 +17,7 @@ from tablegate.adapters.dynamodb import DIALECT
 from tablegate.adapters.dynamodb.call import Answer, CallContext
 from tablegate.adapters.dynamodb.tables.properties import is_being_filled
 from tablegate.adapters.dynamodb.validation import resource_rules
-from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire import error_texts, limits
 from tablegate.adapters.dynamodb.wire.arns import partition_of
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.model.authorization import authorizations
@@ -166,19 +166,19 @@ def _resource(call: CallContext) -> tuple[str, str]:
     arn, caller = call.input["ResourceArn"], call.caller
     shortened = arn[: limits.ECHO_CHARACTERS]
     if not arn.startswith("arn:"):
-        raise validation(f"{messages.INVALID}ARNs must start with 'arn:': {shortened}")
+        raise validation(f"{error_texts.INVALID}ARNs must start with 'arn:': {shortened}")
     match = _ARN.fullmatch(arn)
     if match is None:
-        raise validation(f"{messages.INVALID}Provided Arn is not a DynamoDB resource arn: {shortened}")
+        raise validation(f"{error_texts.INVALID}Provided Arn is not a DynamoDB resource arn: {shortened}")
     if match["kind"] == "index":
         accepted = "Invalid resource arn provided, only table or stream is accepted."
-        raise validation(f"{messages.INVALID}{accepted} Provided resource arn: {shortened}")
+        raise validation(f"{error_texts.INVALID}{accepted} Provided resource arn: {shortened}")
     if match["account"] != caller.account:
         raise validation(
             "This action is only supported by accounts that match the resource owner\u2019s account."
         )
     if (match["partition"], match["region"]) != (partition_of(caller.region), caller.region):
-        raise validation(f"{messages.INVALID}Invalid resource Arn: {shortened}")
+        raise validation(f"{error_texts.INVALID}Invalid resource Arn: {shortened}")
     return match["table"], match["part"] or ""
 
 
@@ -214,7 +214,7 @@ def _read(call: CallContext, policy: str, path: str) -> tuple[str, authorization
     try:
         return text, read_resource_policy(text, _identity(call))
     except ValueError as error:
-        raise validation(f"{messages.INVALID}Invalid policy document: {error}") from None
+        raise validation(f"{error_texts.INVALID}Invalid policy document: {error}") from None
 
 
 def _check_access_is_kept(call: CallContext, theirs: authorizations.ResourceDecision, path: str) -> None:

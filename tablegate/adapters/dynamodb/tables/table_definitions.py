@@ -22,7 +22,7 @@ from tablegate.adapters.dynamodb.tables.properties import (
 )
 from tablegate.adapters.dynamodb.tables.table_extensions import EXTENSIONS, index_properties, table_properties
 from tablegate.adapters.dynamodb.values.keys import composite_name
-from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire import error_texts, limits
 from tablegate.adapters.dynamodb.wire.arns import index_arn, stable_uuid, stream_arn, table_arn
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
@@ -336,7 +336,7 @@ def _check_new(table: Table, create: Wire, types: Mapping[str, str]) -> None:
     if composite_name(table.key_schema) in [element["AttributeName"] for element in create["KeySchema"]]:
         # Entries are made from the stored columns. Composite attributes are not stored.
         raise validation(
-            f"{messages.INVALID}A key of several columns cannot be an index key; its columns can"
+            f"{error_texts.INVALID}A key of several columns cannot be an index key; its columns can"
         )
     if sum(not index.local for index in table.indexes) >= limits.GLOBAL_INDEXES:
         text = f"Number of global secondary indexes exceeds per-table limit of {limits.GLOBAL_INDEXES}"
@@ -358,7 +358,7 @@ def _refuse_redefinition(table: Table, create: Wire, types: Mapping[str, str]) -
         key = keys_by_name.get(name)
         if key is not None and key.type != types[name]:
             raise validation(
-                f"{messages.INVALID}Attributes cannot be redefined. Please check that your attribute has the same type as "
+                f"{error_texts.INVALID}Attributes cannot be redefined. Please check that your attribute has the same type as "
                 f"previously defined. Existing schema: Schema:[SchemaElement: key{{{name}:{key.type}:{key.role}}}] "
                 f"New schema: Schema:[SchemaElement: key{{{name}:{types[name]}:{role}}}]"
             )

@@ -17,7 +17,7 @@ from uuid import uuid4
 from tablegate.adapters.dynamodb.call import CallContext
 from tablegate.adapters.dynamodb.tables import running_changes
 from tablegate.adapters.dynamodb.tables.properties import TableProperties, seconds
-from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire import error_texts, limits
 from tablegate.adapters.dynamodb.wire.arns import key_arn
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.model.tables.tables import Rules, StreamRule, Table
@@ -88,15 +88,17 @@ def with_stream(table: Table, specification: Mapping[str, Any] | None, now_ms: i
     running = stream is not None and stream.enabled
     if specification["StreamEnabled"]:
         if "StreamViewType" not in specification:
-            raise validation(f"{messages.INVALID}If stream is being enabled then UpdateViewType is required")
+            raise validation(
+                f"{error_texts.INVALID}If stream is being enabled then UpdateViewType is required"
+            )
         if running:
             raise validation(f"Table already has an enabled stream: TableName: {table.name}")
         return replace(table.rules, stream=new_stream_rule(specification["StreamViewType"], now_ms))
     if table.rules.replication is not None and running:
-        raise validation(f"{messages.INVALID}Disabling Stream is not allowed for a Global Table replica.")
+        raise validation(f"{error_texts.INVALID}Disabling Stream is not allowed for a Global Table replica.")
     if "StreamViewType" in specification:
         text = "If stream is being disabled, then UpdateViewType must not be specified"
-        raise validation(messages.INVALID + text)
+        raise validation(error_texts.INVALID + text)
     if stream is None or not stream.enabled:
         raise validation(f"Table has no stream to disable: TableName: {table.name}")
     return replace(table.rules, stream=replace(stream, enabled=False))
@@ -163,13 +165,13 @@ def with_encryption(call: CallContext, properties: TableProperties) -> TableProp
     """Return the properties of a table after an UpdateTable with SSESpecification. Raises ServiceError."""
     specification, now_ms = call.input["SSESpecification"], call.gateway.now_ms()
     if not _wants_key(specification) and not properties.encryption_key:
-        raise validation(f"{messages.INVALID}Table is already encrypted by default")
+        raise validation(f"{error_texts.INVALID}Table is already encrypted by default")
     if properties.encryption_key and specification.get("KMSMasterKeyId") == key_arn(
         call.caller, properties.encryption_key
     ):
         text = "Table is already encrypted with given KMSMasterKeyId"
         raise validation(
-            f"{messages.INVALID}{text}. Use KMSMasterKeyId parameter if you want to change Master Key"
+            f"{error_texts.INVALID}{text}. Use KMSMasterKeyId parameter if you want to change Master Key"
         )
     if is_encryption_changing(properties, now_ms):
         if encryption_key_of(call, specification) == properties.encryption_key:

@@ -18,7 +18,7 @@ from typing import Any
 
 from tablegate.adapters.dynamodb.values import values
 from tablegate.adapters.dynamodb.values.scalars import InvalidValue
-from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire import error_texts, limits
 from tablegate.adapters.dynamodb.wire.errors import (
     ITEM_WRITES,
     NUMBERS_AND_DUPLICATES,
@@ -141,12 +141,12 @@ def _check_placeholder_value(key: str, member: Any, context: RuleContext) -> Non
         if names_key and refusal.rule in NUMBERS_AND_DUPLICATES:
             names_key = not context.uses_new_framework
         if context.is_deep or names_key:
-            text = messages.bare("values-value", text=text, key=key)
+            text = error_texts.bare("values-value", text=text, key=key)
         raise context.framed(refusal.rule, text) from None
 
 
 def checked_values(context: RuleContext, check: Callable[[], object]) -> None:
-    """Run a check of values. Its InvalidValue becomes a ServiceError with the operation's wording."""
+    """Run a check of values. Its InvalidValue becomes a ServiceError with the operation's text."""
     try:
         check()
     except InvalidValue as refusal:

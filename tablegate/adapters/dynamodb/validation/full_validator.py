@@ -25,7 +25,8 @@ from tablegate.adapters.dynamodb.validation.shapes import (
     Text,
 )
 from tablegate.adapters.dynamodb.values import scalars, values
-from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire import error_texts, limits
+from tablegate.adapters.dynamodb.wire.error_texts import json_type
 from tablegate.adapters.dynamodb.wire.errors import (
     MOST_VIOLATIONS,
     ConstraintViolation,
@@ -33,7 +34,6 @@ from tablegate.adapters.dynamodb.wire.errors import (
     constraint_error,
     serialization,
 )
-from tablegate.adapters.dynamodb.wire.messages import json_type
 
 # JSON types
 
@@ -254,8 +254,8 @@ def _find_in_members(shape: Shape, data: Any, member_path: MemberPath, search: _
 
 def _echo(shape: Shape, data: Any, as_json: bool) -> str:
     """Format a value as the service repeats it, up to the length limit."""
-    shortened = messages.beginning(data)
-    return messages.echo(shortened) if as_json else _java_text(shape, shortened)
+    shortened = error_texts.beginning(data)
+    return error_texts.echo(shortened) if as_json else _java_text(shape, shortened)
 
 
 def _camel(name: str) -> str:
@@ -287,7 +287,7 @@ def _java_text(shape: Shape, data: Any) -> str:
                 for name, member in _printed_members(shape)
             )
             return f"{shape.java}({members})"
-    return messages.echo(data)
+    return error_texts.echo(data)
 
 
 def _printed_members(shape: Structure) -> Iterable[tuple[str, Shape]]:
@@ -302,7 +302,7 @@ def _java_data(tag: str, data: Any) -> str:
         return _java_text(Sequence(AttributeValue()), data)
     if data is not None and tag == "M":
         return _java_text(Mapping(AttributeValue()), data)
-    return messages.echo(data)
+    return error_texts.echo(data)
 
 
 Broken = tuple[Literal["enum", "pattern", "minimum", "maximum", "keys", "values", "sentence"], str]

@@ -22,13 +22,13 @@ from tablegate.adapters.dynamodb.validation.expression_rules import (
 )
 from tablegate.adapters.dynamodb.values import values
 from tablegate.adapters.dynamodb.values.scalars import InvalidValue
-from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire import error_texts, limits
 from tablegate.adapters.dynamodb.wire.errors import (
     NUMBERS_AND_DUPLICATES,
     ConstraintViolation,
+    ErrorTexts,
     RuleContext,
     ServiceError,
-    Wording,
     constraint_error,
     validation,
 )
@@ -204,7 +204,7 @@ def _conditional_operator(data: Input, partner: str) -> None:
     if "ConditionalOperator" in data:
         count = len(data.get(partner, ()))
         if count < 2:
-            raise validation(messages.bare("operator-with-one" if count else "operator-without-expected"))
+            raise validation(error_texts.bare("operator-with-one" if count else "operator-without-expected"))
 
 
 def _segments(data: Input, context: RuleContext) -> None:
@@ -248,7 +248,7 @@ def _start_key(data: Input, context: RuleContext) -> None:
     except InvalidValue as refusal:
         text = refusal.text(context)
         if refusal.rule not in _BARE_IN_START_KEYS:
-            text = messages.bare("start-key", text=text)
+            text = error_texts.bare("start-key", text=text)
         raise validation(text) from None
 
 
@@ -385,4 +385,4 @@ def _too_long(path: str, limit: int) -> ServiceError:
     violation = ConstraintViolation(
         path, path, "", "maximum", f"Member must have length less than or equal to {limit}"
     )
-    return constraint_error(Wording("BatchGetItem"), [violation])
+    return constraint_error(ErrorTexts("BatchGetItem"), [violation])

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire import error_texts, limits
 from tablegate.adapters.dynamodb.wire.arns import tagged_table
 from tablegate.adapters.dynamodb.wire.errors import RuleContext, ServiceError, validation
 
@@ -111,7 +111,7 @@ def canonical_document(text: str, path: str, partition: str) -> str:
     """
     if len(text.encode()) > limits.RESOURCE_POLICY_BYTES:
         raise validation(
-            f"{messages.INVALID}Maximum policy size of {limits.RESOURCE_POLICY_BYTES} bytes exceeded"
+            f"{error_texts.INVALID}Maximum policy size of {limits.RESOURCE_POLICY_BYTES} bytes exceeded"
         )
     document = _parse(text)
     member = document.get("Statement")
@@ -152,7 +152,7 @@ def _minify(document: Mapping[str, Any]) -> str:
 
 
 def _policy_error(text: str) -> ServiceError:
-    return validation(f"{messages.INVALID}Invalid policy document: {text}")
+    return validation(f"{error_texts.INVALID}Invalid policy document: {text}")
 
 
 def _parse(text: str) -> dict[str, Any]:
@@ -230,7 +230,7 @@ def _check_principal(principal: Any) -> None:
         return
     for name in _texts(principal.get("AWS")):
         if name != "*" and not _ACCOUNT.fullmatch(name) and not _PRINCIPAL_ARN.fullmatch(name):
-            raise validation(f"{messages.INVALID}Invalid principal in policy document.")
+            raise validation(f"{error_texts.INVALID}Invalid principal in policy document.")
 
 
 def _canonical_statement(statement: Mapping[str, Any], partition: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tablegate.adapters.dynamodb.tables.table_extensions import EXTENSIONS
-from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire import error_texts, limits
 from tablegate.adapters.dynamodb.wire.errors import RuleContext, ServiceError, validation
 
 # One index
@@ -168,7 +168,7 @@ def _new_name(name: str, names: set[str]) -> None:
 
 def refused(rule: str, **facts: Any) -> ServiceError:
     """Return the error of a rule of tables or indexes."""
-    return validation(messages.bare(rule, **facts))
+    return validation(error_texts.bare(rule, **facts))
 
 
 # Tables
@@ -215,7 +215,7 @@ def import_table(data: Input, context: RuleContext) -> None:
     """Raise ServiceError for an ImportTable with members that exclude each other."""
     if "InputFormatOptions" in data and data["InputFormat"] != "CSV":
         text = f"Unsupported InputFormatOptions for the given input format: {data['InputFormat']}."
-        raise validation(f"{messages.INVALID_REQUEST}{text}")
+        raise validation(f"{error_texts.INVALID_REQUEST}{text}")
     create_table(data["TableCreationParameters"], context)
 
 

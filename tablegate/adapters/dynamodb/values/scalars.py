@@ -12,23 +12,23 @@ from binascii import a2b_base64
 from datetime import date
 from typing import Any, NoReturn
 
-from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.errors import ServiceError, Wording, serialization
-from tablegate.adapters.dynamodb.wire.messages import json_type
+from tablegate.adapters.dynamodb.wire import error_texts, limits
+from tablegate.adapters.dynamodb.wire.error_texts import json_type
+from tablegate.adapters.dynamodb.wire.errors import ErrorTexts, ServiceError, serialization
 from tablegate.gateway.model.values.values import CANONICAL_NUMBER
 
 
 class InvalidValue(ServiceError):
-    """A value that DynamoDB rejects. `rule` and `facts` are for messages.py. The text has no frame."""
+    """A value that DynamoDB rejects. `rule` and `facts` are for error_texts.py. The text has no frame."""
 
     def __init__(self, rule: str, **facts: Any) -> None:
-        super().__init__("ValidationException", messages.bare(rule, **facts))
+        super().__init__("ValidationException", error_texts.bare(rule, **facts))
         self.rule = rule
         self.facts = facts
 
-    def text(self, wording: Wording) -> str:
-        """Return the text in the wording of an operation, without a frame."""
-        return wording.value_text(self.rule, **self.facts)
+    def text(self, error_texts: ErrorTexts) -> str:
+        """Return the text of the error for an operation, without a frame."""
+        return error_texts.value_text(self.rule, **self.facts)
 
 
 class ValueTooLarge(InvalidValue):
@@ -135,16 +135,16 @@ def binary_bytes(text: Any) -> int:
         wrong_type("Blob", text)
     length = len(text)
     if length % 4:
-        raise serialization(messages.bare("base64-length", length=length))
+        raise serialization(error_texts.bare("base64-length", length=length))
     try:
         a2b_base64(text, strict_mode=True)
     except ValueError:
-        raise serialization(messages.bare("base64")) from None
+        raise serialization(error_texts.bare("base64")) from None
     if not text or text[-1] != "=":
         return length // 4 * 3
     pads, alphabet = (2, _LAST_BEFORE_TWO_PADS) if text[-2] == "=" else (1, _LAST_BEFORE_ONE_PAD)
     if text[-1 - pads] not in alphabet:
-        raise serialization(messages.bare("base64"))
+        raise serialization(error_texts.bare("base64"))
     return length // 4 * 3 - pads
 
 

@@ -16,8 +16,8 @@ import orjson
 
 from tablegate.adapters.dynamodb.values import scalars
 from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.error_texts import json_type
 from tablegate.adapters.dynamodb.wire.errors import serialization
-from tablegate.adapters.dynamodb.wire.messages import json_type
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.rows import Contents, Row

@@ -9,7 +9,7 @@ import hashlib
 import re
 from uuid import UUID
 
-from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire import error_texts, limits
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 
@@ -99,12 +99,12 @@ def table_of_arn(arn: str) -> str:
         return match[1]
     arn = arn[: limits.ECHO_CHARACTERS]
     if not arn.startswith("arn:"):
-        text = f"{messages.INVALID}ARNs must start with 'arn:': {arn}"
+        text = f"{error_texts.INVALID}ARNs must start with 'arn:': {arn}"
     elif "/index/" in arn:
         reason = "Invalid resource arn provided, only table or stream is accepted. Provided resource arn:"
-        text = f"{messages.INVALID}{reason} {arn}"
+        text = f"{error_texts.INVALID}{reason} {arn}"
     elif "/backup/" in arn:
-        text = f"{messages.INVALID}Provided Arn is not a DynamoDB resource arn: {arn}"
+        text = f"{error_texts.INVALID}Provided Arn is not a DynamoDB resource arn: {arn}"
     else:
         text = f"Invalid TableArn: Invalid ResourceArn provided as input {arn}"
     raise validation(text)

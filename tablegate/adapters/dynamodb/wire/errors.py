@@ -17,7 +17,7 @@ from typing import Any, Literal
 import orjson
 
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.messages import INVALID, bare
+from tablegate.adapters.dynamodb.wire.error_texts import INVALID, bare
 
 
 class ServiceError(Exception):
@@ -159,7 +159,7 @@ def _printable(value: Any) -> Any:
     return value
 
 
-# The wording of an operation
+# The error texts of an operation
 
 # Prefix of today's framework. The rules that have it depend on the operation (rule 11).
 _FRAME = "1 validation error detected: "
@@ -217,8 +217,8 @@ _FRAMED: dict[str, frozenset[str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
-    """The wording of an operation ("": no particular one).
+class ErrorTexts:
+    """The error texts of an operation ("": no particular one).
 
     `is_deep`: True for a write with values nested so deep that the service uses its older validation, whose texts
     have no frame (paritysuite deepRequests.test.ts, two regions, 2026-10-09).
@@ -268,13 +268,13 @@ class Wording:
         return bare(rule, **facts)
 
 
-ANY_OPERATION = Wording()
+ANY_OPERATION = ErrorTexts()
 
 
 @cache
-def wording_of(operation: str) -> Wording:
-    """Return the wording of an operation, one of a closed set. Cached."""
-    return Wording(operation)
+def error_texts_of(operation: str) -> ErrorTexts:
+    """Return the error texts of an operation, one of a closed set. Cached."""
+    return ErrorTexts(operation)
 
 
 def _cut(text: str) -> str:
@@ -324,9 +324,9 @@ _NEW_MEMBERS: dict[str, frozenset[str]] = {
 _NEW_RETURN_VALUES = "Member must satisfy enum value set: [ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]"
 
 
-def constraint_error(wording: Wording, violations: list[ConstraintViolation]) -> ServiceError:
+def constraint_error(error_texts: ErrorTexts, violations: list[ConstraintViolation]) -> ServiceError:
     """Return the ValidationException for violations in the service's order. It lists at most ten."""
-    operation = wording.operation
+    operation = error_texts.operation
     for violation in violations:
         if violation.rule == "sentence":
             return validation(violation.constraint)
@@ -334,7 +334,7 @@ def constraint_error(wording: Wording, violations: list[ConstraintViolation]) ->
     lacks_key = operation == "UpdateItem" and any(
         violated.path == "Key" and violated.value is None for violated in violations
     )
-    if wording.is_deep or lacks_key:
+    if error_texts.is_deep or lacks_key:
         new_members, reported = frozenset[str](), violations
     else:
         new_members, reported = (
@@ -393,8 +393,8 @@ def _old_text(violation: ConstraintViolation) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class RuleContext(Wording):
-    """The wording of an operation.
+class RuleContext(ErrorTexts):
+    """The error texts of an operation.
 
     `good`: True if the fast validator has already checked the attribute values of maps.
     """

@@ -7,7 +7,7 @@ from typing import Any
 
 from tablegate.adapters.dynamodb.wire import errors
 from tablegate.adapters.dynamodb.wire.arns import partition_of
-from tablegate.adapters.dynamodb.wire.messages import EMPTY_KEY, INVALID, NOT_VALID, bare
+from tablegate.adapters.dynamodb.wire.error_texts import EMPTY_KEY, INVALID, NOT_VALID, bare
 from tablegate.gateway.model import errors as model
 from tablegate.gateway.model.authorization.accesses import ANYWHERE
 from tablegate.gateway.model.authorization.authorizations import Authorization

@@ -1,1 +1,1 @@
-"""Permissions, grants, quotas, and the facts of requests."""
+"""Permissions, grants, quotas, and descriptions of requests."""

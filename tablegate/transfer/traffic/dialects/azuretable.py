@@ -16,13 +16,13 @@ import orjson
 
 from tablegate.adapters.azuretable.entities import entity_renderer
 from tablegate.adapters.azuretable.entities.entity_renderer import MetadataLevel
-from tablegate.adapters.azuretable.request_facts import KINDS
+from tablegate.adapters.azuretable.request_info import KINDS
 from tablegate.adapters.azuretable.wire import addresses, multipart
 from tablegate.adapters.azuretable.wire.addresses import Entity, EntitySet, Resource
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.adapters.azuretable.wire.multipart import InnerRequest
 from tablegate.gateway.http.messages import Reply, Request
-from tablegate.gateway.model.request_facts import RequestKind
+from tablegate.gateway.model.request_info import RequestKind
 from tablegate.transfer.traffic.comparing import SCOPE, ParsedReply, Tokens, entity_scope
 from tablegate.transfer.traffic.dialects.dialect import (
     READING_METHODS,

@@ -11,11 +11,11 @@ from typing import Any
 import orjson
 
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS
-from tablegate.adapters.dynamodb.request_facts import kind_of
+from tablegate.adapters.dynamodb.request_info import kind_of
 from tablegate.adapters.dynamodb.wire import http
 from tablegate.adapters.dynamodb.wire.errors import full_type
 from tablegate.gateway.http.messages import Reply, Request
-from tablegate.gateway.model.request_facts import RequestKind
+from tablegate.gateway.model.request_info import RequestKind
 from tablegate.transfer.traffic.comparing import ParsedReply, Tokens, token_text
 from tablegate.transfer.traffic.dialects.dialect import (
     READING_METHODS,

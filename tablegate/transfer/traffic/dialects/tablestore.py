@@ -14,14 +14,14 @@ from google.protobuf.message import DecodeError, EncodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from tablegate.adapters.tablestore.operation_table import OPERATIONS, operation_name
-from tablegate.adapters.tablestore.request_facts import kind_of
+from tablegate.adapters.tablestore.request_info import kind_of
 from tablegate.adapters.tablestore.wire import replies
 from tablegate.adapters.tablestore.wire.errors import RETRIED, ServiceError
 from tablegate.adapters.tablestore.wire.plainbuffer import PlainBufferError, WireCell, WireRow, decode_rows
 from tablegate.adapters.tablestore.wire.protocol import search_pb2
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.http.messages import Reply, Request
-from tablegate.gateway.model.request_facts import RequestKind
+from tablegate.gateway.model.request_info import RequestKind
 from tablegate.gateway.model.values.values import Value
 from tablegate.transfer.traffic.comparing import ParsedReply, Tokens
 from tablegate.transfer.traffic.dialects.dialect import (

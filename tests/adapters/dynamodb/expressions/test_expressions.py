@@ -36,7 +36,7 @@ from tablegate.adapters.dynamodb.expressions.updates import (
     parse_update,
     refuse_key_updates,
 )
-from tablegate.adapters.dynamodb.wire.errors import ServiceError, Wording
+from tablegate.adapters.dynamodb.wire.errors import ErrorTexts, ServiceError
 from tablegate.gateway.model.expressions.evaluation import matches
 from tablegate.gateway.model.expressions.predicates import (
     And,
@@ -92,7 +92,7 @@ S, N = Literal(text("x")), Literal(decimal(5))
 
 def placeholders(operation: str = "", **values: Any) -> Placeholders:
     more = {f":{name}": value for name, value in values.items()}
-    return Placeholders(dict(NAMES), {**VALUES, **more}, Wording(operation))
+    return Placeholders(dict(NAMES), {**VALUES, **more}, ErrorTexts(operation))
 
 
 def condition(expression: str, **values: Any) -> Any:
@@ -577,7 +577,7 @@ def test_unused_placeholders_are_refused() -> None:
         raised.value.message == "Value provided in ExpressionAttributeNames unused in expressions: keys: {#u}"
     )
     values = Placeholders(
-        {"#a": "a"}, {":s": {"S": "x"}, ":u": {"S": "x"}, ":v": {"S": "x"}}, Wording("PutItem")
+        {"#a": "a"}, {":s": {"S": "x"}, ":u": {"S": "x"}, ":v": {"S": "x"}}, ErrorTexts("PutItem")
     )
     parse_condition("#a = :s", values)
     with pytest.raises(ServiceError) as raised:

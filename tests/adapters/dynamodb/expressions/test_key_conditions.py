@@ -23,7 +23,7 @@ from tablegate.adapters.dynamodb.expressions.key_conditions import (
     parse_key_condition,
 )
 from tablegate.adapters.dynamodb.expressions.static_checks import Placeholders
-from tablegate.adapters.dynamodb.wire.errors import ServiceError, Wording
+from tablegate.adapters.dynamodb.wire.errors import ErrorTexts, ServiceError
 from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind, Value, decimal, text
@@ -55,12 +55,12 @@ def read(expression: str, placeholders: Placeholders) -> tuple[KeyTest, ...]:
 
 
 def parsed(expression: str) -> tuple[KeyTest, ...]:
-    return read(expression, Placeholders(NAMES, VALUES, Wording("Query")))
+    return read(expression, Placeholders(NAMES, VALUES, ErrorTexts("Query")))
 
 
 def found(expression: str, schema: KeySchema = SCHEMA, **values: Any) -> KeyRange:
     given = {**VALUES, **{f":{name}": value for name, value in values.items()}}
-    return key_range(read(expression, Placeholders(NAMES, given, Wording("Query"))), schema)
+    return key_range(read(expression, Placeholders(NAMES, given, ErrorTexts("Query"))), schema)
 
 
 def refusal(expression: str, schema: KeySchema = SCHEMA) -> str:

@@ -9,9 +9,9 @@ from decimal import Decimal
 import pytest
 
 from tablegate.adapters.dynamodb.wire import errors, gateway_errors
+from tablegate.adapters.dynamodb.wire.error_texts import bare
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, render
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
-from tablegate.adapters.dynamodb.wire.messages import bare
 from tablegate.gateway.model import errors as model
 from tablegate.gateway.model.values.keys import KeyColumn
 from tablegate.gateway.model.values.values import Kind, Value

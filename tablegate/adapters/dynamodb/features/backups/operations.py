@@ -29,10 +29,10 @@ from tablegate.adapters.dynamodb.validation.shapes import (
     one_of,
     requests_of,
 )
-from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire import error_texts, limits
 from tablegate.adapters.dynamodb.wire.arns import REGIONS, backup_arn, partition_of, table_arn
+from tablegate.adapters.dynamodb.wire.error_texts import INVALID
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.adapters.dynamodb.wire.messages import INVALID
 from tablegate.gateway.features.history.backup_commands import (
     RECOVERY_DAYS,
     Backup,
@@ -77,7 +77,7 @@ async def delete_backup(call: CallContext) -> Answer:
     if backup.kind is BackupKind.SYSTEM:
         expires = seconds(backup.expires_at_ms or 0)
         text = f"User is not allowed to delete the system backup with arn {arn}. It will automatically expire on {expires}"
-        raise validation(messages.INVALID_REQUEST + text)
+        raise validation(error_texts.INVALID_REQUEST + text)
     try:
         await DeleteBackup(backup)
     except BackupMissing:
@@ -158,7 +158,7 @@ def _arn_match(call: CallContext, arn: str) -> re.Match[str]:
     if match is None and (not arn.startswith("arn:") or re.match(r"arn:aws[a-z-]*:dynamodb:", arn)):
         raise validation("Invalid Backup ARN")
     if match is None or match["service"] != "dynamodb" or not _is_region(call, match):
-        raise validation(f"{messages.INVALID_REQUEST}BackupArn is not valid")
+        raise validation(f"{error_texts.INVALID_REQUEST}BackupArn is not valid")
     return match
 
 
@@ -205,7 +205,7 @@ def _after(call: CallContext) -> tuple[str, int, int]:
     match = _arn_match(call, arn)
     if match["region"] != call.caller.region:
         raise validation(
-            f"{messages.INVALID_REQUEST}The supplied ExclusiveStartBackupArn does not match the region"
+            f"{error_texts.INVALID_REQUEST}The supplied ExclusiveStartBackupArn does not match the region"
         )
     # A system backup has no id in its name. It sorts as the last of its millisecond.
     number = int(match["digits"], 16) if match["digits"] != _SYSTEM_DIGITS else 1 << 62

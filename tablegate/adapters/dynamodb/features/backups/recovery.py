@@ -26,7 +26,7 @@ from tablegate.adapters.dynamodb.tables.table_definitions import describe, index
 from tablegate.adapters.dynamodb.tables.table_extensions import EXTENSIONS
 from tablegate.adapters.dynamodb.tables.tables import find_table
 from tablegate.adapters.dynamodb.validation.table_rules import refuse_missing_capabilities
-from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire import error_texts, limits
 from tablegate.adapters.dynamodb.wire.arns import table_arn, table_name_of_arn
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.dialects.coroutines import all_of
@@ -54,7 +54,7 @@ def require_key(call: CallContext, region: str) -> None:
     """Check that a restore from another region names a key (ack-api-quirks 274). Raises ServiceError."""
     if region and region != call.caller.region and "SSESpecificationOverride" not in call.input:
         raise validation(
-            f"{messages.INVALID_REQUEST}sseSpecificationOverride must be provided for cross-region restores"
+            f"{error_texts.INVALID_REQUEST}sseSpecificationOverride must be provided for cross-region restores"
         )
 
 
@@ -127,20 +127,20 @@ def _billing_properties(source: Table, arguments: Wire, now_ms: int) -> TablePro
     on_demand = arguments.get("OnDemandThroughputOverride")
     if units is not None and mode == ON_DEMAND:
         if "BillingModeOverride" in arguments:
-            raise validation(messages.INVALID_REQUEST + _CHANGED_TO_ON_DEMAND)
+            raise validation(error_texts.INVALID_REQUEST + _CHANGED_TO_ON_DEMAND)
         raise validation(
-            f"{messages.INVALID_REQUEST}Cannot override ProvisionedThroughput unless BillingMode is PROVISIONED"
+            f"{error_texts.INVALID_REQUEST}Cannot override ProvisionedThroughput unless BillingMode is PROVISIONED"
         )
     if units is None and mode == PROVISIONED and "BillingModeOverride" in arguments:
         text = "Must override ProvisionedThroughput if BillingMode is overridden to PROVISIONED"
-        raise validation(messages.INVALID_REQUEST + text)
+        raise validation(error_texts.INVALID_REQUEST + text)
     for name, value in (on_demand or {}).items():
         if mode == PROVISIONED:
             text = f"Cannot override {name} for OnDemandThroughput unless BillingModeOverride is {ON_DEMAND}"
-            raise validation(messages.INVALID_REQUEST + text)
+            raise validation(error_texts.INVALID_REQUEST + text)
         if value < 1:
             raise validation(
-                f"{messages.INVALID_REQUEST}Requested {name} for OnDemandThroughput is outside of valid range"
+                f"{error_texts.INVALID_REQUEST}Requested {name} for OnDemandThroughput is outside of valid range"
             )
     of_new: dict[str, Any] = {"BillingMode": mode}
     if mode == PROVISIONED:
@@ -181,7 +181,7 @@ def _indexes(
             ]
             if not same:
                 raise validation(
-                    f"{messages.INVALID_REQUEST}Index {name} does not match a secondary index that existed in the source "
+                    f"{error_texts.INVALID_REQUEST}Index {name} does not match a secondary index that existed in the source "
                     "table and cannot be created during the restore operation"
                 )
             _check_units(override, local, arguments, mode)
@@ -192,9 +192,9 @@ def _indexes(
 def _check_units(override: Wire, local: bool, arguments: Wire, mode: str) -> None:
     name, has_units = override["IndexName"], "ProvisionedThroughput" in override
     if not local and mode == PROVISIONED and not has_units:
-        raise validation(f"{messages.INVALID_REQUEST}Must specify provisioned throughput for index {name}")
+        raise validation(f"{error_texts.INVALID_REQUEST}Must specify provisioned throughput for index {name}")
     if has_units and arguments.get("BillingModeOverride") == ON_DEMAND:
-        raise validation(f"{messages.INVALID_REQUEST}{_CHANGED_TO_ON_DEMAND} for index {name}")
+        raise validation(f"{error_texts.INVALID_REQUEST}{_CHANGED_TO_ON_DEMAND} for index {name}")
 
 
 def _is_same_index(override: Wire, definition: Wire) -> bool:
@@ -239,7 +239,7 @@ async def update_continuous_backups(call: CallContext) -> Answer:
     is_on, days = specification["PointInTimeRecoveryEnabled"], specification.get("RecoveryPeriodInDays")
     if not is_on and days is not None:
         text = "Cannot specify RecoveryPeriodInDays when disabling point-in-time recovery."
-        raise validation(messages.INVALID_REQUEST + text)
+        raise validation(error_texts.INVALID_REQUEST + text)
     table = await find_table(call)
     _refuse_new(call, table)
     rule = table.rules.history
@@ -326,12 +326,12 @@ def _check_times(requested: float | None, is_latest: bool) -> None:
             "Both RestoreDateTime and UseLatestRestorableTime cannot be set for point-in-time restore request. "
             "Please set only one of them"
         )
-        raise validation(messages.INVALID_REQUEST + text)
+        raise validation(error_texts.INVALID_REQUEST + text)
     if requested is None and not is_latest:
         text = "Either one of RestoreDateTime or UseLatestRestorableTime must be specified, but not both"
-        raise validation(messages.INVALID_REQUEST + text)
+        raise validation(error_texts.INVALID_REQUEST + text)
     if requested is not None and not limits.EARLIEST_SECONDS <= requested < limits.LATEST_SECONDS:
-        raise validation(f"{messages.INVALID_REQUEST}RestoreDateTime is out of range")
+        raise validation(f"{error_texts.INVALID_REQUEST}RestoreDateTime is out of range")
 
 
 def _source_name(call: CallContext) -> str:
@@ -344,7 +344,7 @@ def _source_name(call: CallContext) -> str:
         raise validation("The parameter 'TableName' is required but was not present in the request")
     source_name = table_name_of_arn(arn)
     if source_name is None:
-        raise validation(f"{messages.INVALID}sourceTableArn is not a valid ARN")
+        raise validation(f"{error_texts.INVALID}sourceTableArn is not a valid ARN")
     *_, region, account, _ = arn.split(":", 5)
     if call.gateway.credentials.namespace(Scheme.AWS, account, call.caller.region) != call.caller.namespace:
         raise validation(

@@ -28,7 +28,7 @@ from tablegate.adapters.dynamodb.operations.items import put_write
 from tablegate.adapters.dynamodb.tables.table_definitions import table_id
 from tablegate.adapters.dynamodb.tables.tables import find_table
 from tablegate.adapters.dynamodb.values.keys import render_shown
-from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire import error_texts, limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.features.jobs.job_commands import AdvanceJob, CancelJob, Job, StartJob
 from tablegate.gateway.model import errors
@@ -52,9 +52,9 @@ async def start_bulk_put_items(call: CallContext) -> Answer:
     arguments = call.input
     report = arguments["OutputS3Configuration"]
     if "S3Bucket" not in report:
-        raise validation(f"{messages.INVALID_REQUEST}S3Bucket must be provided in OutputS3Configuration")
+        raise validation(f"{error_texts.INVALID_REQUEST}S3Bucket must be provided in OutputS3Configuration")
     if "S3SseKmsKeyId" in report and report.get("S3SseAlgorithm") != "KMS":
-        raise validation(f"{messages.INVALID_REQUEST}KMS Key Id is not supported for this encryption type")
+        raise validation(f"{error_texts.INVALID_REQUEST}KMS Key Id is not supported for this encryption type")
     if arguments["InputS3Configuration"]["InputFormat"] == "ION":
         line_formats.ion_reader()
     table = await find_table(call)
@@ -65,7 +65,7 @@ async def start_bulk_put_items(call: CallContext) -> Answer:
         raise TableBusy(table.name, State.UPDATING.value)
     if table.rules.replication is not None:
         # Developer guide, "Bulk put items considerations". The text is our own.
-        raise validation(f"{messages.INVALID_REQUEST}Bulk put items is not supported for global tables")
+        raise validation(f"{error_texts.INVALID_REQUEST}Bulk put items is not supported for global tables")
     definition = job_documents.definition_of(call, table.name, table_id=table_id(table), number=table.id)
     start = StartJob(
         job_documents.BULK.name,

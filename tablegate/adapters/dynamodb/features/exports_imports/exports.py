@@ -17,7 +17,7 @@ from tablegate.adapters.dynamodb.features.exports_imports import job_documents
 from tablegate.adapters.dynamodb.tables.properties import seconds
 from tablegate.adapters.dynamodb.tables.table_definitions import table_id
 from tablegate.adapters.dynamodb.values.keys import shown_schema
-from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire import error_texts, limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.dialects.coroutines import all_of
 from tablegate.gateway.features.jobs.job_commands import Job, StartJob
@@ -136,7 +136,7 @@ def _check_members(call: CallContext) -> None:
     elif arguments.get("FilterSpecification") == {}:
         text = "Invalid FilterSpecification: The specification can not be empty"
     if text:
-        raise validation(messages.INVALID_REQUEST + text)
+        raise validation(error_texts.INVALID_REQUEST + text)
 
 
 def _place(call: CallContext, arn: str) -> job_documents.JobLocation:
@@ -145,8 +145,8 @@ def _place(call: CallContext, arn: str) -> job_documents.JobLocation:
         if not arn:
             raise validation("Invalid TableArn: Invalid Table ARN")
         if job_documents.location_of(call, arn, "/.+") is not None:
-            raise validation(f"{messages.INVALID_REQUEST}Table ARN is invalid.")
-        raise validation(f"{messages.INVALID}tableArn is not a valid ARN")
+            raise validation(f"{error_texts.INVALID_REQUEST}Table ARN is invalid.")
+        raise validation(f"{error_texts.INVALID}tableArn is not a valid ARN")
     if not location.is_own:
         raise _table_missing(arn) if location.account == call.caller.account else job_documents.denied()
     return location

@@ -37,10 +37,10 @@ from tablegate.adapters.dynamodb.operations.items import put_write
 from tablegate.adapters.dynamodb.tables.table_definitions import table_id_of
 from tablegate.adapters.dynamodb.tables.tables import new_table
 from tablegate.adapters.dynamodb.values.values import ParsedItem, is_too_large, item_of
-from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire import error_texts, limits
+from tablegate.adapters.dynamodb.wire.error_texts import bare
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
-from tablegate.adapters.dynamodb.wire.messages import bare
 from tablegate.gateway.dialects.coroutines import all_of
 from tablegate.gateway.features.jobs.job_commands import AdvanceJob, Job, ListJobs, StartJob
 from tablegate.gateway.model.commands.row_commands import WriteGroup
@@ -107,7 +107,7 @@ async def list_imports(call: CallContext) -> Answer:
     if "TableArn" in arguments:
         location = job_documents.location_of(call, arguments["TableArn"])
         if location is None:
-            raise validation(f"{messages.INVALID}tableArn is not a valid ARN")
+            raise validation(f"{error_texts.INVALID}tableArn is not a valid ARN")
         if not location.is_own:
             if location.account != call.caller.account:
                 raise job_documents.denied()

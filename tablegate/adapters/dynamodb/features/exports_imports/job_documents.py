@@ -16,7 +16,7 @@ import orjson
 
 from tablegate.adapters.dynamodb.call import CallContext
 from tablegate.adapters.dynamodb.tables.properties import seconds
-from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire import error_texts, limits
 from tablegate.adapters.dynamodb.wire.arns import table_arn
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.features.jobs.job_commands import Job, ListJobs, StartJob
@@ -151,7 +151,7 @@ def position_of_token(kind: JobKind, token: str | None) -> tuple[int, int] | Non
         if part.rstrip(b"\0") == kind.part.encode()[:8]:
             return at_ms, job_id
     raise validation(
-        f"{messages.INVALID_REQUEST}Provided nextToken is invalid: {token[: limits.ECHO_CHARACTERS]}"
+        f"{error_texts.INVALID_REQUEST}Provided nextToken is invalid: {token[: limits.ECHO_CHARACTERS]}"
     )
 
 
@@ -205,7 +205,7 @@ def require_object_store(call: CallContext) -> None:
     """Reject the operation if the settings name no object store. Raises ServiceError."""
     if not call.gateway.settings.has_object_store:
         text = f"{call.operation} is not switched on in this server: start it with --s3-endpoint-url or --s3-folder"
-        raise validation(messages.INVALID_REQUEST + text)
+        raise validation(error_texts.INVALID_REQUEST + text)
 
 
 # Requests and descriptions

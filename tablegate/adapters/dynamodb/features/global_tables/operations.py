@@ -26,7 +26,7 @@ from tablegate.adapters.dynamodb.validation.shapes import (
     requests_of,
 )
 from tablegate.adapters.dynamodb.validation.table_schemas import TABLE_CLASS, TABLE_REQUESTS
-from tablegate.adapters.dynamodb.wire import messages
+from tablegate.adapters.dynamodb.wire import error_texts
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 
@@ -73,7 +73,7 @@ async def update_global_table(call: CallContext) -> Answer:
     """UpdateGlobalTable: always missing, or no longer supported if it adds a replica. Raises ServiceError."""
     updates = call.input["ReplicaUpdates"]
     if not all(updates) or not updates:
-        raise validation(messages.INVALID.removesuffix(": "))
+        raise validation(error_texts.INVALID.removesuffix(": "))
     raise _unsupported(call) if any("Create" in update for update in updates) else _table_missing(call)
 
 
@@ -96,7 +96,7 @@ def _unsupported(call: CallContext) -> ServiceError:
             "DynamoDB global tables version 2017.11.29 is not supported in this region "
             f"'{region}', supported regions are : [{', '.join(_REGIONS)}]"
         )
-    return validation(f"{messages.INVALID}{text}")
+    return validation(f"{error_texts.INVALID}{text}")
 
 
 # Inputs

@@ -15,7 +15,7 @@ from tablegate.adapters.dynamodb.features.global_tables.replica_settings import 
 from tablegate.adapters.dynamodb.tables.properties import TableProperties
 from tablegate.adapters.dynamodb.validation import table_rules
 from tablegate.adapters.dynamodb.validation.table_rules import refused
-from tablegate.adapters.dynamodb.wire import messages
+from tablegate.adapters.dynamodb.wire import error_texts
 from tablegate.adapters.dynamodb.wire.arns import REGIONS, key_arn
 from tablegate.adapters.dynamodb.wire.errors import RuleContext, ServiceError, validation
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
@@ -64,7 +64,7 @@ def _check_updates(data: Wire) -> None:
         )
     updates = data.get("ReplicaUpdates", [])
     if any("RegionName" not in entry for update in updates for entry in update.values()):
-        raise validation(messages.INVALID.removesuffix(": "))
+        raise validation(error_texts.INVALID.removesuffix(": "))
     for update in updates:
         if len(update) > 1:
             raise refused("replica-actions-mixed")
@@ -229,10 +229,10 @@ def check_keys(call: CallContext, properties: TableProperties, entries: Sequence
         if key is None and not is_customers:
             continue
         if key is None:
-            raise validation(f"{messages.INVALID}KMSMasterKeyId must be specified for each replica.")
+            raise validation(f"{error_texts.INVALID}KMSMasterKeyId must be specified for each replica.")
         if not is_customers or key_arn(in_region(call, region), key) == service_key(call, region):
             text = "All replica keys must either be Customer Managed CMK or AWS Managed CMK."
-            raise validation(messages.INVALID + text)
+            raise validation(error_texts.INVALID + text)
         place = [*key.split(":"), "", "", ""][3]
         if key.startswith("arn:") and place != region:
             error = f"com.amazonaws.services.kms.model.NotFoundException: Invalid arn {place}"

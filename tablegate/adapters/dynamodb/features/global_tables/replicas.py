@@ -21,7 +21,7 @@ from tablegate.adapters.dynamodb.tables import running_changes, table_settings, 
 from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, TableProperties
 from tablegate.adapters.dynamodb.tables.table_definitions import describe
 from tablegate.adapters.dynamodb.tables.tables import find_table, in_state
-from tablegate.adapters.dynamodb.wire import messages
+from tablegate.adapters.dynamodb.wire import error_texts
 from tablegate.adapters.dynamodb.wire.arns import key_arn
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.dialects.coroutines import all_of
@@ -335,7 +335,7 @@ async def _override(call: CallContext, table: Table, entries: Sequence[Wire]) ->
     for entry in entries:
         region = entry["RegionName"]
         if "KMSMasterKeyId" in entry:
-            raise validation(f"{messages.INVALID}KMSMasterKeyId must be specified for each replica.")
+            raise validation(f"{error_texts.INVALID}KMSMasterKeyId must be specified for each replica.")
         replica_settings.check(properties, entry)
         table_class = _class_settings(call, properties, entry)
         classes[region] = {**classes.get(region, {}), **table_class}
@@ -436,5 +436,5 @@ async def _disassociate(call: CallContext, table: Table, entry: Wire) -> Table:
         )
     if TableProperties.of(table).disassociation_protection:
         text = "Replica cannot be disassociated while DisassociationProtectionEnabled is true"
-        raise validation(messages.INVALID + text)
+        raise validation(error_texts.INVALID + text)
     return await RemoveReplicas(table, (rule.name,), keeps=True)

@@ -34,7 +34,7 @@ from tablegate.adapters.dynamodb.validation.shapes import (
     one_of,
     requests_of,
 )
-from tablegate.adapters.dynamodb.wire import messages
+from tablegate.adapters.dynamodb.wire import error_texts
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 from tablegate.gateway.model.commands.stream_commands import Follow, ListFollowers, Unfollow
@@ -163,7 +163,7 @@ async def update_destination(call: CallContext) -> Answer:
     precision = requested[_PRECISION]
     if precision == (destination["precision"] or MILLISECOND):
         text = f"Precision is already set to the desired value of {precision} for tableId: {table_id(table)}, kdsArn: {arn}"
-        raise validation(f"{messages.INVALID_REQUEST}{text}")
+        raise validation(f"{error_texts.INVALID_REQUEST}{text}")
     updated = {
         **destination,
         "precision": precision,

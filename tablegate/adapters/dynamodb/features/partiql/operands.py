@@ -23,8 +23,8 @@ from tablegate.adapters.dynamodb.expressions.syntax import (
 )
 from tablegate.adapters.dynamodb.features.partiql.statement_syntax import Literal, constant, not_well_formed
 from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.error_texts import expression_text
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.adapters.dynamodb.wire.messages import expression_text
 
 _CONDITION_FUNCTIONS = frozenset(
     {"attribute_exists", "attribute_not_exists", "attribute_type", "begins_with", "contains"}

@@ -23,8 +23,8 @@ from tablegate.adapters.dynamodb.features.partiql.statement_syntax import (
 )
 from tablegate.adapters.dynamodb.features.partiql.tree_builder import StatementBuilder
 from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.error_texts import expression_text
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.adapters.dynamodb.wire.messages import expression_text
 
 # Words, texts, quoted names and comparisons.
 _TOKENS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[A-Za-z_$][A-Za-z0-9_$]*|<>|!=|<=|>=|[+<>=]""")

@@ -39,9 +39,9 @@ from tablegate.adapters.dynamodb.operations.items import (
 from tablegate.adapters.dynamodb.values import keys
 from tablegate.adapters.dynamodb.values.values import ParsedItem, is_too_large, item_of
 from tablegate.adapters.dynamodb.wire.arns import bare_name
-from tablegate.adapters.dynamodb.wire.errors import ServiceError, Wording, validation
+from tablegate.adapters.dynamodb.wire.error_texts import bare
+from tablegate.adapters.dynamodb.wire.errors import ErrorTexts, ServiceError, validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
-from tablegate.adapters.dynamodb.wire.messages import bare
 from tablegate.gateway.model.authorization.authorizations import NamedResource
 from tablegate.gateway.model.authorization.permissions import Permission
 from tablegate.gateway.model.commands.writes import Write
@@ -200,9 +200,9 @@ class PreparedStatement(NamedTuple):
     table: Table
 
 
-def with_arguments(parsed: Parsed, members: Input, wording: Wording) -> tuple[Statement, Arguments]:
+def with_arguments(parsed: Parsed, members: Input, error_texts: ErrorTexts) -> tuple[Statement, Arguments]:
     """Return a statement with its arguments. Raises ServiceError."""
-    return parsed.statement, Arguments(parsed.parameters, members.get("Parameters", []), wording)
+    return parsed.statement, Arguments(parsed.parameters, members.get("Parameters", []), error_texts)
 
 
 def refuse_mixture(statements: Sequence[Statement], text: str) -> None:

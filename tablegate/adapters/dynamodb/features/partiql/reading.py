@@ -25,7 +25,7 @@ from tablegate.adapters.dynamodb.features.partiql.statement_syntax import Argume
 from tablegate.adapters.dynamodb.operations.queries import StartKey, last_key
 from tablegate.adapters.dynamodb.values import keys
 from tablegate.adapters.dynamodb.values.values import render_values, view
-from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire import error_texts, limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import index_filling
 from tablegate.gateway.model.commands.row_commands import Read, VisibleNames
@@ -190,7 +190,9 @@ def _needs_whole_rows(statement: Select, table: Table, index: Index | None) -> b
     )
     if missing_names and not index.local:
         names = ", ".join(missing_names)
-        raise validation(f"{messages.INVALID}Global secondary index {index.name} does not project [{names}]")
+        raise validation(
+            f"{error_texts.INVALID}Global secondary index {index.name} does not project [{names}]"
+        )
     return bool(missing_names)
 
 

@@ -23,9 +23,9 @@ from tablegate.adapters.dynamodb.expressions.static_checks import Placeholders
 from tablegate.adapters.dynamodb.expressions.syntax import ConditionNode, PathNode, SectionNode, ValueNode
 from tablegate.adapters.dynamodb.values.scalars import InvalidValue, canonical_number
 from tablegate.adapters.dynamodb.values.values import measure, value_of
-from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.errors import ANY_OPERATION, ServiceError, Wording, validation
-from tablegate.adapters.dynamodb.wire.messages import expression_text
+from tablegate.adapters.dynamodb.wire import error_texts, limits
+from tablegate.adapters.dynamodb.wire.error_texts import expression_text
+from tablegate.adapters.dynamodb.wire.errors import ANY_OPERATION, ErrorTexts, ServiceError, validation
 from tablegate.gateway.model.expressions.predicates import ALWAYS, Path, Predicate
 from tablegate.gateway.model.values.values import Value
 
@@ -261,7 +261,9 @@ def _bag(members: tuple[Literal, ...], where: str) -> dict[str, Any]:
     numbers = [_number(text, where) for text in texts]
     if len(set(numbers)) < len(numbers):
         listing = ", ".join(texts)
-        raise validation(f"{messages.INVALID}Input collection [{listing}] contains duplicates! under {where}")
+        raise validation(
+            f"{error_texts.INVALID}Input collection [{listing}] contains duplicates! under {where}"
+        )
     return {"NS": numbers}
 
 
@@ -274,9 +276,9 @@ class Arguments(Placeholders):
     __slots__ = ("_given", "_made")
 
     def __init__(
-        self, names: Sequence[str], parameters: Sequence[Any], wording: Wording = ANY_OPERATION
+        self, names: Sequence[str], parameters: Sequence[Any], error_texts: ErrorTexts = ANY_OPERATION
     ) -> None:
-        super().__init__(wording=wording)
+        super().__init__(error_texts=error_texts)
         if len(parameters) < len(names):
             raise validation("Number of parameters in request and statement don't match.")
         self._given = dict(zip(names, parameters, strict=False))

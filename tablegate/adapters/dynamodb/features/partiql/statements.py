@@ -42,8 +42,14 @@ from tablegate.adapters.dynamodb.features.partiql.statement_syntax import (
 )
 from tablegate.adapters.dynamodb.operations.items import returned, run_write
 from tablegate.adapters.dynamodb.operations.transactions import REASON_RULES, read_together, write_together
-from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.errors import ServiceError, Wording, cancelled, short_code, validation
+from tablegate.adapters.dynamodb.wire import error_texts, limits
+from tablegate.adapters.dynamodb.wire.errors import (
+    ErrorTexts,
+    ServiceError,
+    cancelled,
+    short_code,
+    validation,
+)
 from tablegate.adapters.dynamodb.wire.gateway_errors import error_for_caller, service_error_of
 from tablegate.gateway.dialects.coroutines import all_of, next_tick
 from tablegate.gateway.model import errors
@@ -64,9 +70,9 @@ MemberOutcome = Row | GroupOutcome | None
 """The outcome of a member of a batch: a read's row, or a write's outcome."""
 
 
-def _read(members: prepared_statements.Input, wording: Wording) -> tuple[Statement, Arguments]:
+def _read(members: prepared_statements.Input, error_texts: ErrorTexts) -> tuple[Statement, Arguments]:
     check_parameters(members.get("Parameters", []))
-    return prepared_statements.with_arguments(parsing.parsed(members["Statement"]), members, wording)
+    return prepared_statements.with_arguments(parsing.parsed(members["Statement"]), members, error_texts)
 
 
 # ExecuteStatement
@@ -77,7 +83,7 @@ async def execute_statement(call: CallContext) -> Answer:
 
     A SELECT returns a page, with a NextToken if there is more. A write returns the attributes in its RETURNING.
     """
-    statement, arguments = _read(call.input, call.wording)
+    statement, arguments = _read(call.input, call.error_texts)
     if isinstance(statement, Exists):
         raise validation(_EXISTS_ELSEWHERE)
     if isinstance(statement, Select):
@@ -122,7 +128,7 @@ async def batch_execute_statement(call: CallContext) -> Answer:
     for place, parsed_statement in parsed.items():
         try:
             statement, arguments = prepared_statements.with_arguments(
-                parsed_statement, members[place], call.wording
+                parsed_statement, members[place], call.error_texts
             )
             table = await find_source(call, statement)
         except (ServiceError, errors.TableMissing, errors.NotPermitted) as error:
@@ -141,7 +147,7 @@ async def batch_execute_statement(call: CallContext) -> Answer:
         for _, member, command in jobs
     ]
     if len(set(places)) < len(places):
-        raise validation(messages.bare("duplicate-keys"))
+        raise validation(error_texts.bare("duplicate-keys"))
     commands: list[Command[MemberOutcome]] = [command for _, _, command in jobs]
     outcomes = await all_of(commands)
     results = []
@@ -265,7 +271,7 @@ async def execute_transaction(call: CallContext) -> Answer:
     refuse_mixture([parsed_statement.statement for parsed_statement in parsed], _MIXED_TRANSACTION)
     for place, request in enumerate(call.input["TransactStatements"]):
         try:
-            read.append(with_arguments(parsed[place], request, call.wording))
+            read.append(with_arguments(parsed[place], request, call.error_texts))
         except ServiceError as error:
             raise _in_member(place, error) from None
     for place, (statement, arguments) in enumerate(read):
@@ -316,7 +322,7 @@ async def _transact_reads(call: CallContext, members: list[PreparedStatement | N
 async def _transact_writes(call: CallContext, members: list[PreparedStatement | None]) -> Answer:
     prepared, writes = _prepare_all(members, member_write)
     if sum(map(_payload_of, prepared)) > limits.TRANSACTION_BYTES:
-        raise validation(messages.bare("payload-size"))
+        raise validation(error_texts.bare("payload-size"))
     outcomes = await write_together(
         call, "TransactStatements", writes, lambda errors: _cancellation_error(call, prepared, errors)
     )

@@ -45,8 +45,8 @@ from tablegate.adapters.dynamodb.features.partiql.statement_syntax import (
     shown_name,
 )
 from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.error_texts import expression_text
 from tablegate.adapters.dynamodb.wire.errors import validation
-from tablegate.adapters.dynamodb.wire.messages import expression_text
 
 # Reserved words
 

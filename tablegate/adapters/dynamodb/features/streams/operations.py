@@ -34,7 +34,7 @@ from tablegate.adapters.dynamodb.validation.shapes import (
 )
 from tablegate.adapters.dynamodb.values.keys import render_shown, shown_key
 from tablegate.adapters.dynamodb.values.values import render_values, view
-from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire import error_texts, limits
 from tablegate.adapters.dynamodb.wire.arns import stream_arn
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
@@ -124,7 +124,9 @@ async def describe_stream(call: CallContext) -> Answer:
     if shard_filter is not None:
         for member in ("Type", "ShardId"):
             if member not in shard_filter:
-                raise validation(f"{messages.INVALID}{member} must be provided when ShardFilter is specified")
+                raise validation(
+                    f"{error_texts.INVALID}{member} must be provided when ShardFilter is specified"
+                )
         parent = _shard_number(stream, shard_filter["ShardId"], arguments["StreamArn"])
         shards = [shard for shard in shards if parent in shard.parents]
     after = arguments.get("ExclusiveStartShardId")

@@ -42,10 +42,10 @@ from tablegate.adapters.dynamodb.validation.shapes import (
 )
 from tablegate.adapters.dynamodb.values.keys import shown_schema, visible_attributes
 from tablegate.adapters.dynamodb.values.values import render_values
-from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire import error_texts, limits
+from tablegate.adapters.dynamodb.wire.error_texts import expression_text
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import type_name
-from tablegate.adapters.dynamodb.wire.messages import expression_text
 from tablegate.gateway.features.vectors.vectors import (
     COMPONENT_BYTES,
     SearchVectors,
@@ -141,7 +141,7 @@ class _SearchClauses:
     __slots__ = ("projection", "tests")
 
     def __init__(self, call: CallContext, arguments: Mapping[str, Any]) -> None:
-        placeholders = Placeholders.of(arguments, call.wording)
+        placeholders = Placeholders.of(arguments, call.error_texts)
         text = arguments.get("SearchConditionExpression")
         self.tests = None if text is None else search_tests(text, placeholders)
         text = arguments.get("ProjectionExpression")
@@ -159,7 +159,9 @@ async def search_vectors(call: CallContext) -> Answer:
     index = _index(call, table)
     vector = arguments["SearchVector"]
     if len(vector) != index.dimensions:
-        raise validation(messages.bare("search-vector-size", actual=len(vector), expected=index.dimensions))
+        raise validation(
+            error_texts.bare("search-vector-size", actual=len(vector), expected=index.dimensions)
+        )
     check_search_tests(index, clauses.tests)
     tests = dict(clauses.tests or {})
     partition = None if index.partition is None else tests.pop(index.partition.name)

@@ -17,7 +17,7 @@ from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND
 from tablegate.adapters.dynamodb.tables.table_definitions import KINDS, defined_types
 from tablegate.adapters.dynamodb.tables.table_extensions import TableExtension
 from tablegate.adapters.dynamodb.values.keys import composite_name
-from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire import error_texts, limits
 from tablegate.adapters.dynamodb.wire.arns import index_arn
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
@@ -91,7 +91,7 @@ def changes(
         _check_deleted(table, name, now_ms)
     remaining = [index for index in vector_indexes(table) if index.name not in deletes]
     if mode != ON_DEMAND and (creates or remaining):
-        raise validation(messages.bare("vector-billing"))
+        raise validation(error_texts.bare("vector-billing"))
     types = defined_types(arguments)
     for create in creates:
         _check_new(table, create, types, now_ms)
@@ -127,7 +127,7 @@ def _check_new(table: Table, create: Wire, types: Mapping[str, str], now_ms: int
         element["AttributeName"] for element in create.get("SearchSchema", ())
     ]:
         raise validation(
-            messages.INVALID + "A key of several columns cannot be in a search schema; its columns can"
+            error_texts.INVALID + "A key of several columns cannot be in a search schema; its columns can"
         )
 
 
@@ -163,7 +163,7 @@ def _refuse_redefinition(table: Table, create: Wire, types: Mapping[str, str]) -
 
 def _redefinition_error(old: str, new_schema: str) -> ServiceError:
     return validation(
-        f"{messages.INVALID}Attributes cannot be redefined. Please check that your attribute has the same type as "
+        f"{error_texts.INVALID}Attributes cannot be redefined. Please check that your attribute has the same type as "
         f"previously defined. Existing schema: Schema:[{old}] New schema: {new_schema}"
     )
 

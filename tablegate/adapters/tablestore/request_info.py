@@ -1,4 +1,4 @@
-"""The facts of a Table Store request (gateway/model/request_facts.py).
+"""The description of a request to Table Store (gateway/model/request_info.py).
 
 They are parsed separately from the handling, from requests that are not validated yet. Only primary key columns are
 read.
@@ -22,8 +22,8 @@ from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound, Datum
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.http.messages import Reply, Request
-from tablegate.gateway.model import request_facts
-from tablegate.gateway.model.request_facts import RequestFacts, RequestKind, table_names
+from tablegate.gateway.model import request_info
+from tablegate.gateway.model.request_info import RequestInfo, RequestKind, table_names
 from tablegate.gateway.model.values.values import Value
 
 _SQL = "SQLQuery"
@@ -36,8 +36,8 @@ _NAMING_STREAMS = ("stream_id", "shard_iterator")
 _OF_A_ROW = ("primary_key", "row", "row_change")
 
 
-def read(head: RequestFacts, request: Request, reply: Reply | None, caller: str) -> RequestFacts:
-    """Return the facts of a request. Raises ServiceError if the body is no message of the operation.
+def read(head: RequestInfo, request: Request, reply: Reply | None, caller: str) -> RequestInfo:
+    """Return the description of a request. Raises ServiceError if the body is no message of the operation.
 
     `head`: its operation and kind. `reply`: None before the answer. The caller must be authenticated then. A request
     without key or signature counts as a refusal, although its code is OTSParameterInvalid.
@@ -47,13 +47,13 @@ def read(head: RequestFacts, request: Request, reply: Reply | None, caller: str)
     if reply is not None:
         code = messages.Error.FromString(reply.body).code if reply.status >= 400 else ""
         is_refusal = code in REFUSALS or not caller or not any(map(request.header, SIGNATURES))
-    facts = head._replace(caller=caller, error_code=code, is_refusal=is_refusal)
+    info = head._replace(caller=caller, error_code=code, is_refusal=is_refusal)
     row = OPERATIONS.get(head.operation)
     if row is None or (is_refusal and code not in _AUTHENTICATED_REFUSALS):
-        return facts
+        return info
     message: Any = parse(row.request, replies.inflated(request), "the ProtoBuf message")
     parts = [message, *(message.tables if _has(message, "tables") else ())]
-    return facts._replace(
+    return info._replace(
         kind=kind_of(head.operation, message),
         is_refusal=code in REFUSALS,
         tables=table_names(map(_table, parts) if row.tables_of is None else row.tables_of(message)),
@@ -65,7 +65,7 @@ def kind_of(operation: str, message: Any) -> RequestKind:
     """Return the kind of a request. A statement of SQL reads unless it changes a mapping."""
     if operation == _SQL and _READING_STATEMENT.match(message.query):
         return RequestKind.READ
-    return request_facts.kind_of(OPERATIONS[operation].purpose)
+    return request_info.kind_of(OPERATIONS[operation].purpose)
 
 
 def _has(message: Message, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""The facts of a DynamoDB request (gateway/model/request_facts.py), read apart from its handling.
+"""The description of a request to DynamoDB (gateway/model/request_info.py), read apart from its handling.
 
 The request is not checked yet, so values of a wrong form are ignored. Only the keys of items and the tables of statements
 are read.
@@ -20,7 +20,7 @@ from tablegate.adapters.dynamodb.wire.errors import REFUSALS
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.dialects.dialect import Gateway
 from tablegate.gateway.http.messages import Reply, Request
-from tablegate.gateway.model import request_facts
+from tablegate.gateway.model import request_info
 
 _AUTHENTICATED_REFUSALS = frozenset({"AccessDeniedException"})
 """Refusals of authenticated callers."""
@@ -36,39 +36,39 @@ _TABLE_IN_STATEMENT = re.compile(r'\b(?:FROM|INTO|UPDATE)\s+(?:"((?:[^"]|"")+)"|
 
 
 def read(
-    head: request_facts.RequestFacts,
+    head: request_info.RequestInfo,
     request: Request,
     reply: Reply | None,
     caller: Caller | None,
     gateway: Gateway,
-) -> request_facts.RequestFacts:
-    """Return the facts of a request. Raises the errors of http.document_of.
+) -> request_info.RequestInfo:
+    """Return the description of a request. Raises the errors of http.document_of.
 
     `head`: its operation and kind. `reply`: None before the answer. `caller`: authenticated before the answer, afterwards
     only claimed by the request.
     """
     code = "" if reply is None else _error_code(reply)
-    facts = head._replace(
+    info = head._replace(
         caller="" if caller is None else caller.access_id, error_code=code, is_refusal=code in REFUSALS
     )
-    if facts.is_refusal and code not in _AUTHENTICATED_REFUSALS:
-        return facts
+    if info.is_refusal and code not in _AUTHENTICATED_REFUSALS:
+        return info
     body = http.document_of(request)
     namespace = "" if caller is None else caller.namespace
-    return facts._replace(
-        kind=kind_of(facts.operation, body),
+    return info._replace(
+        kind=kind_of(info.operation, body),
         tables=_tables(body),
         keys=list(_keys(body, gateway, namespace)),
-        refused_parts=None if reply is None else _refused_parts(body, reply, facts.operation),
+        refused_parts=None if reply is None else _refused_parts(body, reply, info.operation),
     )
 
 
-def kind_of(operation: str, body: dict[str, Any]) -> request_facts.RequestKind:
+def kind_of(operation: str, body: dict[str, Any]) -> request_info.RequestKind:
     """Return the kind of a request. Statements that are all SELECT only read."""
     statements = list(_statements(body))
     if statements and all(text.lstrip()[:6].upper() == "SELECT" for text in statements):
-        return request_facts.RequestKind.READ
-    return request_facts.kind_of(OPERATIONS[operation].purpose)
+        return request_info.RequestKind.READ
+    return request_info.kind_of(OPERATIONS[operation].purpose)
 
 
 def _tables(body: dict[str, Any]) -> list[str]:
@@ -79,7 +79,7 @@ def _tables(body: dict[str, Any]) -> list[str]:
     names += requests if isinstance(requests, dict) else ()
     names += (name for name, _, _ in _members(body))
     names += map(_table_of, _statements(body))
-    return request_facts.table_names(_bare(name) for name in names if isinstance(name, str))
+    return request_info.table_names(_bare(name) for name in names if isinstance(name, str))
 
 
 def _keys(body: dict[str, Any], gateway: Gateway, namespace: str) -> Iterator[tuple[str, Any]]:
@@ -90,7 +90,7 @@ def _keys(body: dict[str, Any], gateway: Gateway, namespace: str) -> Iterator[tu
             yield name, key
 
 
-def _refused_parts(body: dict[str, Any], reply: Reply, operation: str) -> request_facts.RejectedParts | None:
+def _refused_parts(body: dict[str, Any], reply: Reply, operation: str) -> request_info.RejectedParts | None:
     mark = PART_MARKS.get(operation)
     if mark is None or reply.status != 200 or mark not in reply.body:
         return None
@@ -100,7 +100,7 @@ def _refused_parts(body: dict[str, Any], reply: Reply, operation: str) -> reques
         for member, answer in zip(body["Statements"], answers, strict=True)
         if answer.get("Error", {}).get("Code") == _PART_CODE
     ]
-    return request_facts.RejectedParts(_tables({"Statements": members}), _PART_CODE)
+    return request_info.RejectedParts(_tables({"Statements": members}), _PART_CODE)
 
 
 def _error_code(reply: Reply) -> str:

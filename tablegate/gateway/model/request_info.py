@@ -1,4 +1,4 @@
-"""The facts of a request: its operation, its caller, and the tables and keys that it names.
+"""The description of a request: its operation, its caller, and the tables and keys that it names.
 
 The audit log, the recorder of requests and injected faults use them. Grants and quotas are evaluated on commands
 (security/gate.py), because only commands are executed.
@@ -32,8 +32,8 @@ class RejectedParts(NamedTuple):
     code: str
 
 
-class RequestFacts(NamedTuple):
-    """The facts of a request and, once it has been answered, of its result.
+class RequestInfo(NamedTuple):
+    """The description of a request and, once it has been answered, of its result.
 
     - `caller`: the access id that the request names.
     - `tables`, `keys`: the tables and the items (table, key as a JSON value) that it names. They are not read from the

@@ -1,4 +1,4 @@
-"""The facts of an Azure Table request (gateway/model/request_facts.py), read apart from its handling.
+"""The description of a request to Azure Table (gateway/model/request_info.py), read apart from its handling.
 
 The request is not checked yet, so values of a wrong form are ignored. Only the two keys of an entity are read.
 """
@@ -25,9 +25,9 @@ from tablegate.adapters.azuretable.wire.addresses import (
 from tablegate.adapters.azuretable.wire.errors import REFUSALS, ServiceError
 from tablegate.gateway.http.messages import Reply, Request
 from tablegate.gateway.model.errors import Busy
-from tablegate.gateway.model.request_facts import (
+from tablegate.gateway.model.request_info import (
     RejectedParts,
-    RequestFacts,
+    RequestInfo,
     RequestKind,
     kind_of,
     table_names,
@@ -55,35 +55,35 @@ class _Target(NamedTuple):
     body: bytes = b""
 
 
-def read(head: RequestFacts, request: Request, reply: Reply | None, host: str) -> RequestFacts:
-    """Return the facts of a request. Raises ServiceError for an invalid address.
+def read(head: RequestInfo, request: Request, reply: Reply | None, host: str) -> RequestInfo:
+    """Return the description of a request. Raises ServiceError for an invalid address.
 
     `head`: its operation and kind. `reply`: None before the answer, when its caller is authenticated. `host`: the host
     of the request, "" if hosts name no account. Without authentication only the address is read.
     """
     address = addresses.parse(request.path, host)
     code = "" if reply is None else _error_code(reply)
-    facts = head._replace(caller=address.account, error_code=code, is_refusal=code in REFUSALS)
-    if facts.is_refusal and code not in _AUTHENTICATED_REFUSALS:
-        return facts._replace(tables=_tables([_Target(address.resource)]))
+    info = head._replace(caller=address.account, error_code=code, is_refusal=code in REFUSALS)
+    if info.is_refusal and code not in _AUTHENTICATED_REFUSALS:
+        return info._replace(tables=_tables([_Target(address.resource)]))
     targets = _targets(request, address, host)
     tables = _tables(targets)
-    facts = facts._replace(
+    info = info._replace(
         tables=tables,
         keys=[
             (table, key) for target in targets for table, key in _tables_and_keys(*target) if key is not None
         ],
     )
     if not isinstance(address.resource, Batch):
-        return facts
+        return info
     if targets and all(target.method == "GET" for target in targets):
-        facts = facts._replace(kind=RequestKind.READ)
+        info = info._replace(kind=RequestKind.READ)
     if reply is None:
-        return facts
+        return info
     failure = _INNER_FAILURE.search(reply.body)
-    return facts._replace(
+    return info._replace(
         error_code=code or (failure[1].decode() if failure else ""),
-        refused_parts=_refused_parts(reply, facts.operation, tables),
+        refused_parts=_refused_parts(reply, info.operation, tables),
     )
 
 

@@ -64,7 +64,7 @@ COMMANDS: Runners = {
 }
 
 
-class SingleCommands:
+class CommandRunner:
     """Runs each command in a transaction of its own. `now` returns nanoseconds since 1970."""
 
     def __init__(

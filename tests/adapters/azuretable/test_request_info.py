@@ -1,13 +1,13 @@
-"""The facts of requests that no handler has checked. What the audit makes of them: tests/gateway/observability/test_audit.py."""
+"""Descriptions of requests that no handler has checked. Their audit: tests/gateway/observability/test_audit.py."""
 
 from __future__ import annotations
 
 import pytest
 
-from tablegate.adapters.azuretable import request_facts
+from tablegate.adapters.azuretable import request_info
 from tablegate.adapters.azuretable.wire import limits
 from tablegate.gateway.http.messages import Reply, Request
-from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
+from tablegate.gateway.model.request_info import RequestInfo, RequestKind
 
 KEY = {"PartitionKey": "p", "RowKey": "r"}
 
@@ -23,6 +23,6 @@ KEY = {"PartitionKey": "p", "RowKey": "r"}
     ],
 )
 def test_bodies_are_read_within_the_bounds_of_the_service(body: bytes, keys: list[object]) -> None:
-    head = RequestFacts("POST EntitySet", RequestKind.WRITE)
-    found = request_facts.read(head, Request("POST", "/account/people", (), body), Reply(400, ()), "")
+    head = RequestInfo("POST EntitySet", RequestKind.WRITE)
+    found = request_info.read(head, Request("POST", "/account/people", (), body), Reply(400, ()), "")
     assert (found.tables, found.keys) == (["people"], keys)
