@@ -335,7 +335,7 @@ def main() -> None:
             print(f"{database}, {rows:,} ...", file=sys.stderr, flush=True)
             measured = measure(database, rows, [*roots.values()])
             columns |= {(database, rows, side): found for side, found in zip(roots, measured, strict=True)}
-            # What was measured is printed even if a later part fails.
+            # Measured figures are printed even if a later part fails.
             print(
                 figures_table(
                     {name: column for name, column in columns.items() if name[:2] == (database, rows)}

@@ -27,7 +27,7 @@ _REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 class AwsMock:
     """DynamoDB for a block, a function, a test class, or from `start` to `stop`. The outermost mock begins empty."""
 
-    # Of all mocks of the process together.
+    # All mocks of the process share these.
     _lock = threading.RLock()
     _active = 0
     _environment = contextlib.ExitStack()

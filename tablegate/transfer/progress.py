@@ -13,7 +13,7 @@ from typing import Any, TextIO
 import click
 
 _LINE_PERIOD_S = 10.0
-# What a terminal does to erase a line from the cursor on.
+# The sequence that makes a terminal erase a line from the cursor on.
 _ERASED = "\x1b[K"
 
 

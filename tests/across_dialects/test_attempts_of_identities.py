@@ -190,7 +190,7 @@ REFUSALS = (b"AccessDeniedException", b"AuthorizationPermissionMismatch", b"OTSN
 
 
 def test_no_operation_passes_that_no_grant_allows(attempts: Attempts) -> None:
-    """648 requests, of which 36 are of capabilities.
+    """There are 648 requests, and 36 of them are of capabilities.
 
     Each passes exactly if the grants of the identity, its group or its key allow it.
     """

@@ -258,7 +258,7 @@ def takes_hangups(pid: int) -> bool:
 
 
 def test_the_limit_of_descriptors_allows_all_connections(tmp_path: Path) -> None:
-    # Of the usual soft limit of 1,024 the database would have had the 24 that clients leave.
+    # With the usual soft limit of 1,024, the database would have had the 24 that clients leave.
     shell = ("sh", "-c", 'ulimit -S -n 256; exec "$0" "$@"', sys.executable, "-m", "tablegate")
     server = Process(tmp_path, "--memory", "--max-connections", "1000", command=shell)
     server.wait_until_ready()

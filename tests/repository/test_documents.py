@@ -36,7 +36,7 @@ def test_the_readme_is_short() -> None:
 
 
 def shown(path: Path) -> str:
-    """What a reader sees of a document: its text without comments."""
+    """The text of a document as a reader sees it, without comments."""
     return re.sub(r"<!--.*?-->", "", path.read_text(), flags=re.DOTALL)
 
 

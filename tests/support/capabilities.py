@@ -1,4 +1,4 @@
-"""The capabilities of this repository, for tests of several capabilities, some of which can be deleted."""
+"""The capabilities of this repository, for tests of several capabilities. Some of them can be deleted."""
 
 from __future__ import annotations
 

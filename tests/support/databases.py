@@ -29,7 +29,7 @@ MAJOR = int(os.environ.get("TABLEGATE_TEST_POSTGRES", "18"))
 OWN_URL = os.environ.get("TABLEGATE_TEST_DATABASE_URL", "")
 SECOND_URL = os.environ.get("TABLEGATE_TEST_SECOND_DATABASE_URL", "")
 
-# Of a distributed database: few, since each is a table of PostgreSQL's on some node.
+# The shards of a distributed database are few, since each is a table of PostgreSQL's on some node.
 _SHARDS = 4
 
 

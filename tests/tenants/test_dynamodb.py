@@ -288,7 +288,7 @@ def test_backups_and_restores(tenants: Tenants) -> None:
     as_mine = arn.replace(tenants.victim.account, tenants.thief.account)
     try:
         assert [each["BackupArn"] for each in victim.list_backups()["BackupSummaries"]] == [arn]
-        # Of the thief's own table of that name there may be some.
+        # The thief's own table of that name may have some.
         shown = thief.list_backups(BackupType="ALL")["BackupSummaries"]
         assert victim.describe_table(TableName=MUSIC)["Table"]["TableId"] not in [
             each["TableId"] for each in shown

@@ -176,7 +176,7 @@ def test_moto_serves_the_other_services() -> None:
         assert tables() == []
 
 
-# What docs/test/moving.md says that moto accepts and AWS refuses.
+# Requests of docs/test/moving.md that moto accepts and AWS refuses.
 
 KEY = {"id": {"S": "1"}}
 ITEM = {**KEY, "tags": {"SS": ["a"]}, "cents": {"N": "1"}, "more": {"M": {}}}

@@ -171,7 +171,7 @@ def _keys_of_identity(request: Request, given: Mapping[str, str], gateway: Gatew
     wanted = _role_request(given)
     identity = _verified(request, wanted.token, gateway)
     session = _issued(identity, wanted.seconds, gateway, wanted.account)
-    # Where tenants are kept apart, keys are valid only in an account that a grant to the identity names.
+    # With separate tenants, keys are valid only in an account that a grant to the identity names.
     now_ms = gateway.real_now_ms()
     if gateway.credentials.find_key(Scheme.AWS, session.access_id, session.token, now_ms) is None:
         raise _Refusal(403, "AccessDenied", f"Not authorized to perform sts:{WEB_IDENTITY}")

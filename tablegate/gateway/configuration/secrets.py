@@ -47,7 +47,7 @@ _END_IN_TARGET, _END_IN_TEXT = r"[&#]", r"""[&#\s"'<>\\]"""
 _USER_OF_WEB = re.compile(r"""(\bhttps?://)[^\s/?#"'<>\\]*@""", re.IGNORECASE)
 _PASSWORD_OF_USER = re.compile(r"""(://[^\s:/?#@"'<>\\]*):[^\s/?#"'<>\\]*@""")
 _PASSWORD_OF_LIBPQ = re.compile(r"\b((?:ssl)?password\s*=\s*)(?:'(?:[^'\\]|\\.)*'|[^\s&*]+)", re.IGNORECASE)
-# Of quoted names only those count that are no everyday words: an error has {"Code": "AccessDenied"}.
+# Quoted names that are everyday words do not count: an error has {"Code": "AccessDenied"}.
 _QUOTED_HEADER = re.compile(r"""((["'])([\w-]{1,64})\2\s*[:,]\s*b?(["']))(.*?)(?=\4)""", re.DOTALL)
 _HEADER_LINE = re.compile(
     r"""\b((?:proxy-)?authorization:\s*|(?:set-)?cookie:\s*|x-amz-security-token:\s*|x-ots-(?:signature(?:v4)?|ststoken):\s*)[^\r\n"']+""",

@@ -110,7 +110,7 @@ _SINGLE_HEADERS = ("host", "transfer-encoding")
 # Only a query may be longer, because dialects cache what they find in a path. The longest path of a service has the two
 # keys of an Azure entity: 512 characters each, of nine bytes each in percent-encoding.
 _PATH_MAX_BYTES = 16 << 10
-# Of one header. Source: docs/protocols/dynamodb.md rule 6.
+# The maximum of one header. Source: docs/protocols/dynamodb.md rule 6.
 _FIELD_MAX_BYTES = 16 << 10
 
 # Parts of a body from this length on are kept as they came.

@@ -137,7 +137,7 @@ def test_the_audit_names_the_identity(service: IdentifiedService) -> None:
         assert (info.is_refusal, info.error_code) == (True, "InvalidAuthenticationInfo")
 
 
-# Where tenants are kept apart
+# Separate tenants
 
 HERE, THERE = (f"https://{account}.table.core.windows.net" for account in (ACCOUNT, OTHER_ACCOUNT))
 

@@ -102,7 +102,7 @@ def test_an_update_makes_items_of_409600_bytes_and_no_larger_ones(orders, growth
     [tag] = value
     key = {"pk": {"S": LONG_KEY}}
     room = ITEM - len("pk") - len(LONG_KEY) - len("ballast")
-    # Of a list each element costs a byte more, and the list itself three.
+    # Each element of a list costs a byte more, and the list itself three.
     grow = {
         "SET": lambda size: {tag: "x" * size},
         "list_append": lambda size: {tag: [{"S": "x" * (size - 3 - 2 - 1)}]},

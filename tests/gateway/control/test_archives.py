@@ -173,7 +173,7 @@ def test_a_snapshot_under_writers_equals_a_state_that_existed(
             sums = {(account["id"]["S"], int(account["sum"]["N"])) for account in accounts}
             assert len(accounts) == 16
             assert sum(int(account["sum"]["N"]) for account in accounts) == 1600, sums
-            # Of each pair the sum holds too: no transaction is there by half.
+            # The sum of each pair holds too: no transaction is half done.
             for own in range(8):
                 assert sum(int(each["sum"]["N"]) for each in accounts if each["id"]["S"] == str(own)) == 200
     finally:

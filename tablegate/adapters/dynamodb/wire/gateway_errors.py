@@ -319,7 +319,7 @@ _FROM_GATEWAY: dict[type[BaseException], _Conversion] = {
     model.RowRuleViolated: _row_rule_violated,
     model.LimitExceeded: _limit_exceeded,
     model.PartitionLocked: _always("TransactionConflictException", "Transaction is ongoing for the item"),
-    # Of commands that only Table Store has.
+    # Errors of commands that only Table Store has.
     model.TransactionMissing: _internal,
     model.IndexExists: _internal,
     model.TunnelRefused: _internal,

@@ -148,7 +148,7 @@ def test_a_table_can_be_restored_as_soon_as_recovery_is_on_table_086(recoverable
     assert recoverable.described("target")["TableStatus"] == "ACTIVE"
 
 
-# Of a backup
+# Restores of a backup
 
 OVERRIDES = [
     (

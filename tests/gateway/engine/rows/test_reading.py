@@ -261,7 +261,7 @@ def test_looking_up_in_one_statement_finds_what_a_transaction_finds(engine: Engi
         return Get(table, Client(engine, table).key(chance.choice(names), chance.randrange(4)).position)
 
     for _ in range(60):
-        # Of one table there is one descriptor in a list.
+        # A list has one descriptor of a table.
         tables = chance.choice([current, current, [*current, gone.table], [stale, aged.table]])
         commands = [
             some_get(tables)

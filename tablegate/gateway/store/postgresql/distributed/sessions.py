@@ -68,7 +68,7 @@ class WritingSession(DistributedSession):
         self._inner = inner
         self._nodes = nodes
         self._join = join
-        # Of one fetch, so that an update of the placement cannot affect a statement in progress.
+        # All placements are of one fetch, so that an update of the placement cannot affect a statement in progress.
         placements = nodes.placements
         self._places, self._places_by_address = placements.of_slots, placements.by_address
         self._address = address if address in self._places_by_address else None
