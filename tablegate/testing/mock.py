@@ -19,8 +19,10 @@ from typing import Any
 from tablegate.testing.process_server import PROCESS_SERVER
 from tablegate.testing.server import ELSEWHERE, Server, environment_set
 
-# The account of moto. An access key of twelve digits is its own account (docs/protocols/dynamodb.md).
+# The account of moto.
 _ACCOUNT = "123456789012"
+# Each region has its own tables, and all keys are of one account, as with moto.
+_SETTINGS = {"namespaces": "separate", "aws_account": _ACCOUNT}
 _REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 
 
@@ -35,13 +37,13 @@ class AwsMock:
     @property
     def server(self) -> Server:
         """The server behind the mock, for its control API."""
-        return PROCESS_SERVER.current()
+        return PROCESS_SERVER.current or _begin()
 
     def start(self, reset: bool = True) -> None:
-        """Set the environment variables for SDKs, and empty the server unless another mock is active."""
+        """Set the environment variables for SDKs, and empty the server unless another mock or the fixture uses it."""
         with AwsMock._lock:
             if not AwsMock._active:
-                server = PROCESS_SERVER.begin() if reset else PROCESS_SERVER.current()
+                server = _begin() if reset else self.server
                 AwsMock._environment.enter_context(environment_set(_variables(server)))
             AwsMock._active += 1
 
@@ -106,6 +108,13 @@ def mock_aws(decorated: Any = None, *, config: Mapping[str, Any] | None = None) 
     """Return a mock, or `decorated` with a mock around each call. `config` is accepted for moto's sake, without effect."""
     mock = AwsMock()
     return mock if decorated is None else mock(decorated)
+
+
+def _begin() -> Server:
+    """Return an empty server, or that of the fixture `tablegate` as it is."""
+    if PROCESS_SERVER.is_held and PROCESS_SERVER.current is not None:
+        return PROCESS_SERVER.current
+    return PROCESS_SERVER.begin({**_SETTINGS, **PROCESS_SERVER.defaults})
 
 
 def _variables(server: Server) -> dict[str, str | None]:

@@ -6,11 +6,14 @@ Clients that are made once, at import or by a cache, reach it in every test. The
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import socket
 import sys
+from collections.abc import Iterator
 from typing import Any
 
+from tablegate.testing.client_checks import CLIENT_CHECKS
 from tablegate.testing.server import Server
 
 _BEGINNING = "tablegate-beginning"
@@ -24,6 +27,8 @@ class ProcessServer:
     def __init__(self) -> None:
         self.defaults: dict[str, Any] = {}
         """Settings of a server for which no others are given."""
+        self.is_held = False
+        """True while a test uses the fixture `tablegate`."""
         self._server: Server | None = None
         self._settings: dict[str, Any] = {}
         self._reservation: socket.socket | None = None
@@ -33,6 +38,20 @@ class ProcessServer:
     def begin(self, settings: dict[str, Any] | None = None) -> Server:
         """Return a server with these settings in its initial state. Start it if there is none."""
         wanted = dict(self.defaults if settings is None else settings)
+        server = self._begin(wanted)
+        CLIENT_CHECKS.begin("" if "namespaces" in wanted else server.url)
+        return server
+
+    @contextlib.contextmanager
+    def hold(self) -> Iterator[None]:
+        """Keep the server and its tables within the block, also where `mock_aws` begins."""
+        self.is_held = True
+        try:
+            yield
+        finally:
+            self.is_held = False
+
+    def _begin(self, wanted: dict[str, Any]) -> Server:
         server = self._server
         if server is None or wanted != self._settings or not _can_go_on(server):
             return self._start(wanted)
@@ -46,9 +65,10 @@ class ProcessServer:
             server.control.reset()
         return server
 
-    def current(self) -> Server:
-        """Return the running server as it is. Start one if there is none."""
-        return self._server or self.begin()
+    @property
+    def current(self) -> Server | None:
+        """The server as it is, or None before the first one."""
+        return self._server
 
     def stop(self) -> None:
         """Stop the server and release its port."""

@@ -150,7 +150,7 @@ def tablegate(request: pytest.FixtureRequest, _process_server: ProcessServer) ->
         server.control.freeze(clock)
     if recorded:
         server.control.record(recorded)
-    with server.set_environment():
+    with server.set_environment(), _process_server.hold():
         yield server
 
 

@@ -156,6 +156,27 @@ def test_mock_aws_keeps_the_region_and_restores_the_environment(monkeypatch: pyt
         assert boto3.client("dynamodb").meta.region_name == "us-east-1"
 
 
+@BOTH
+def test_each_region_has_its_own_tables(mock: Callable[..., Any]) -> None:
+    with mock():
+        create()
+        elsewhere = boto3.client("dynamodb", region_name="ca-central-1")
+        with pytest.raises(elsewhere.exceptions.ResourceNotFoundException):
+            elsewhere.describe_table(TableName="things")
+        elsewhere.create_table(**TABLE)
+        assert tables() == ["things"]
+
+
+@BOTH
+def test_all_made_up_keys_are_of_one_account(mock: Callable[..., Any]) -> None:
+    with mock():
+        create()
+        for key in ("testing", "AKIAIOSFODNN7EXAMPLE"):
+            session = boto3.Session(key, "secret", region_name="us-east-1")
+            found = session.client("dynamodb").describe_table(TableName="things")
+            assert found["Table"]["TableArn"] == ARN
+
+
 def test_a_client_of_an_earlier_mock_reaches_the_server_of_a_later_one() -> None:
     with mock_aws() as mock:
         made = client()

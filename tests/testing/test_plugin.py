@@ -220,7 +220,7 @@ def test_wrong_options_are_errors_of_use(pytester: pytest.Pytester) -> None:
 
 
 def test_mock_aws_takes_the_settings_of_the_ini_file(pytester: pytest.Pytester) -> None:
-    pytester.makeini("[pytest]\ntablegate_settings =\n    namespaces = separate")
+    pytester.makeini("[pytest]\ntablegate_settings =\n    namespaces = shared")
     pytester.makepyfile(
         TABLE
         + """
@@ -228,12 +228,115 @@ import boto3
 from tablegate.testing import mock_aws
 
 @mock_aws
-def test_regions_are_apart():
-    for region in ("us-east-1", "eu-west-1"):
-        boto3.client("dynamodb", region_name=region).create_table(**TABLE)
+def test_regions_share_tables():
+    boto3.client("dynamodb").create_table(**TABLE)
+    assert boto3.client("dynamodb", region_name="eu-west-1").list_tables()["TableNames"] == ["things"]
 """
     )
     pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
+def test_mock_aws_reads_the_seed_of_the_ini_file(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\ntablegate_seed = seed")
+    definition = {
+        "TableName": "songs", "BillingMode": "PAY_PER_REQUEST",
+        "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+        "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+    }  # fmt: skip
+    pytester.mkdir("seed").joinpath("songs.json").write_text(json.dumps(definition))
+    pytester.makepyfile(
+        """
+import boto3
+from tablegate.testing import mock_aws
+
+@mock_aws
+def test_one():
+    assert boto3.client("dynamodb").list_tables()["TableNames"] == ["songs"]
+"""
+    )
+    pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
+def test_mock_aws_within_a_test_of_the_fixture_uses_its_server(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        TABLE
+        + """
+import boto3
+import pytest
+from tablegate.testing import mock_aws
+
+@pytest.mark.tablegate(clock="2040-01-01T00:00:00Z")
+@mock_aws
+def test_one(tablegate, azure_tables):
+    boto3.client("dynamodb").create_table(**TABLE)
+    assert tablegate.control.clock()["now"] == "2040-01-01T00:00:00.000Z"
+    assert [table.name for table in azure_tables.list_tables()] == ["things"]
+
+@mock_aws
+def test_two():
+    assert boto3.client("dynamodb").list_tables()["TableNames"] == []
+"""
+    )
+    pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider").assert_outcomes(passed=2)
+
+
+MEETING = """
+import boto3
+
+def session(key, region):
+    return boto3.Session(key, "secret", region_name=region)
+
+def test_one(tablegate):
+    boto3.client("dynamodb").create_table(**TABLE)
+    for _ in range(2):
+        {client}.{request}
+
+def test_two(tablegate):
+    test_one(tablegate)
+"""
+REGION = 'boto3.client("dynamodb", region_name="eu-west-1")'
+
+
+@pytest.mark.parametrize(
+    ("client", "request_text", "options", "warning"),
+    [
+        (
+            REGION,
+            'describe_table(TableName="things")',
+            (),
+            "things was created in us-east-1 and is used in eu-west-1",
+        ),
+        (REGION.replace("client", "resource"), 'Table("things").scan()', (), "is used in eu-west-1"),
+        (
+            REGION,
+            'batch_get_item(RequestItems={"things": {"Keys": [{"id": {"S": "1"}}]}})',
+            (),
+            "is used in eu-west-1",
+        ),
+        (
+            'session("other", "us-east-1").client("dynamodb")',
+            'describe_table(TableName="things")',
+            (),
+            "things was created with the key tablegate and is used with other",
+        ),
+        ('boto3.client("dynamodb")', 'describe_table(TableName="things")', (), ""),
+        (REGION, 'describe_table(TableName="things")', ("-o", "tablegate_settings=namespaces=shared"), ""),
+        (
+            REGION,
+            'describe_table(TableName="things")',
+            ("-o", "tablegate_environment=session"),
+            "is used in eu-west-1",
+        ),
+    ],
+)
+def test_a_client_of_another_region_or_key_is_named_once(
+    pytester: pytest.Pytester, client: str, request_text: str, options: tuple[str, ...], warning: str
+) -> None:
+    pytester.makepyfile(TABLE + MEETING.format(client=client, request=request_text))
+    result = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider", *options)
+    result.assert_outcomes(passed=2, warnings=1 if warning else 0)
+    if warning:
+        result.stdout.fnmatch_lines([f"*{warning}*namespaces = *"])
 
 
 def test_a_database_for_all_workers_is_refused(pytester: pytest.Pytester) -> None:

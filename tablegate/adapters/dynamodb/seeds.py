@@ -38,7 +38,7 @@ from tablegate.adapters.dynamodb.export_files.compression import (
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS
 from tablegate.adapters.dynamodb.operations.items import put_write
 from tablegate.adapters.dynamodb.values.values import ParsedItem, item_of
-from tablegate.adapters.dynamodb.wire.auth import DEFAULT_ACCOUNT, DEFAULT_REGION
+from tablegate.adapters.dynamodb.wire.auth import DEFAULT_REGION
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
@@ -194,7 +194,7 @@ def load_seed(gateway: Gateway, seed: Seed) -> dict[str, int]:
 
     Return the number of items by table. Raises BadSeed, with the file.
     """
-    account, region = seed.place or (DEFAULT_ACCOUNT, DEFAULT_REGION)
+    account, region = seed.place or (gateway.credentials.default_account, DEFAULT_REGION)
     namespace = gateway.credentials.namespace(Scheme.AWS, account, region)
     caller = Caller("seed", account, region, namespace)
     loader = _SeedLoader(gateway, caller, seed)

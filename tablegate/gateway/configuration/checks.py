@@ -40,6 +40,7 @@ def is_loopback_address(text: str) -> bool:
 
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s]*", re.ASCII)
 _WEB_URL = re.compile(r"https?://[a-z0-9_.:\[\]-]+", re.ASCII)
+_AWS_ACCOUNT = re.compile(r"[0-9]{12}")
 _ALLOWED_HOST = re.compile(r"\.?[a-z0-9_-]+(\.[a-z0-9_-]+)*", re.ASCII)
 
 
@@ -93,6 +94,10 @@ def _check_combinations(settings: Settings) -> None:
         raise BadSetting(
             f"{{}}: {settings.console_url!r} is not the address of a server. Use https://HOST or https://HOST:PORT",
             "console_url",
+        )
+    if _AWS_ACCOUNT.fullmatch(settings.aws_account) is None:
+        raise BadSetting(
+            f"{{}}: {settings.aws_account!r} is not an account number of 12 digits", "aws_account"
         )
     if (settings.tls_cert is None) != (settings.tls_key is None):
         raise BadSetting("{} and {} must be set together", "tls_cert", "tls_key")

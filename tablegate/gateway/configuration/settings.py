@@ -197,6 +197,10 @@ class Settings:
         "or instance. keys: one set for each AWS access key.",
         ("shared", "separate", "keys"),
     )  # fmt: skip
+    aws_account: str = _security(
+        "000000000000",
+        "AWS account of access keys that are not stored and do not have 12 digits, with auth dev.",
+    )
     credentials_file: Path | None = _security(
         None, "TOML or JSON file of credentials to store at the first start on an empty database."
     )

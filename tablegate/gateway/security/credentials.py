@@ -146,6 +146,7 @@ class Credentials:
         "_resources",
         "_shared",
         "callers",
+        "default_account",
         "find_session",
         "is_dev",
         "is_limited",
@@ -158,6 +159,8 @@ class Credentials:
         """True if keys that are not stored are accepted, too: any AWS key without verification, and the well-known others."""
         self._shared = settings.namespaces == "shared"
         self._by_key = settings.namespaces == "keys"
+        self.default_account = settings.aws_account if self.is_dev else NO_ACCOUNT
+        """The AWS account of keys without one."""
         self.keeps_apart = not self.is_dev and not self._shared
         """True if tenants are isolated. A credential without a place is then not valid for all."""
         self._by_id: dict[tuple[Scheme, str], Credential] = {}

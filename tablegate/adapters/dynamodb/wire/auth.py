@@ -12,7 +12,7 @@ The service does not document two rules that are decided here:
 - The payload hash is always that of the received body. x-amz-content-sha256 is ignored (UNSIGNED-PAYLOAD and
   chunked signatures belong to S3).
 - An access key id of twelve digits is its own account number. A stored credential may name an account. All others
-  have account 000000000000.
+  have account 000000000000, or that of the settings with auth `dev`.
 
 Sources: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html. Order of
 checks and texts: dynalite index.js (captured from the service), test/alternator/test_authorization.py.
@@ -97,7 +97,6 @@ def _encode(text: str) -> str:
 # Verification
 
 
-DEFAULT_ACCOUNT = "000000000000"
 DEFAULT_REGION = "us-east-1"
 
 _ALGORITHM = "AWS4-HMAC-SHA256"
@@ -237,7 +236,7 @@ def signing_key(secret: str, day: str, region: str, service: str = _SERVICE) -> 
 def _caller(credentials: Credentials, credential: Credential | None, access_id: str, region: str) -> Caller:
     account = credential.place if credential is not None else ""
     if not account:
-        account = _account_of(access_id)
+        account = access_id if _ACCOUNT.fullmatch(access_id) else credentials.default_account
     return _cached_caller(access_id, account, region, credentials.aws_namespace(access_id, account, region))
 
 
@@ -252,11 +251,6 @@ def _unverified_caller(
             callers.clear()
         callers[head] = caller
     return caller
-
-
-@lru_cache(maxsize=1024)
-def _account_of(access_id: str) -> str:
-    return access_id if _ACCOUNT.fullmatch(access_id) else DEFAULT_ACCOUNT
 
 
 _cached_caller = lru_cache(maxsize=1024)(Caller)

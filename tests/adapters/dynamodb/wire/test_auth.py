@@ -11,7 +11,8 @@ from botocore.auth import SigV4Auth
 
 from tablegate.adapters.dynamodb.wire.auth import verify
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
-from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.configuration.settings import BadSetting, Settings
 from tablegate.gateway.http.messages import Request
 from tablegate.gateway.security.credentials import Credential, Credentials, Scheme
 from tests.adapters.dynamodb.client import STORED, sign
@@ -77,6 +78,15 @@ def test_a_key_id_of_twelve_digits_is_its_own_account():
     mine = replace(STORED, access_id="111122223333")
     request = sign(PLAIN, mine)
     assert verify(request, credentials(mine), signed_at(request)).account == "111122223333"
+
+
+def test_with_auth_dev_the_account_of_made_up_keys_is_a_setting():
+    request = sign(PLAIN)
+    for auth, account in (("dev", "123456789012"), ("strict", "000000000000")):
+        known = credentials(auth=auth, aws_account="123456789012")
+        assert verify(request, known, signed_at(request)).account == account
+    with pytest.raises(BadSetting, match="not an account number of 12 digits"):
+        load({"aws_account": "1234"}, {})
 
 
 def test_a_presigned_request_is_as_good_as_one_with_a_header():
