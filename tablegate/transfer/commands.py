@@ -164,7 +164,11 @@ ESCAPE_KEYS = click.option(
     type=FilePath(),
     help="File that stores the progress of the copy.  [default: a name made from SOURCE and TARGET]",
 )
-@click.option("--resume", is_flag=True, help="Continue a stopped job. Options of the first run still apply.")
+@click.option(
+    "--resume", is_flag=True,
+    help="Continue a stopped job, or one that has followed. Options of the first run still apply. With --follow, and without "
+    "--until-lag, it follows without end.",
+)  # fmt: skip
 @click.option("--follow", is_flag=True, default=None, help="After the copy, apply new changes of the source.")
 @click.option(
     "--until-lag",
@@ -210,8 +214,9 @@ ESCAPE_KEYS = click.option(
     continues the copy without reading finished segments again.
 
     With --follow, changes are captured before the first row is read. After the scan, each changed row is read again at the
-    source and written to the target, so the last write at the source wins. To cut over, stop the writers and wait until
-    --until-lag ends the copy. Then run `tablegate verify` and start the writers at the target.
+    source and written to the target, so the last write at the source wins. When --until-lag ends the copy, its last line has
+    the lag, the changed rows that it found at last, and the command that continues. To cut over, stop the writers and run that
+    command: it ends when all their writes are copied. Then run `tablegate verify` and start the writers at the target.
 
     Exit status: 0 all rows are copied, 1 all but those in the file of rejects, 2 failed or stopped. The message of status 2
     has the reason and the command that continues the copy.
@@ -266,7 +271,9 @@ def copy(
     click.echo(
         _summary(counts) + (f", {rejected:,} rejected, see {rejects_path}" if rejected else ""), err=True
     )
-    if job_path is None and not rejected:
+    if counts.lag_s is not None:
+        click.echo(job_setup.reason_of_stop(job, chosen.until_lag_s, counts), err=True)
+    if job_path is None and not rejected and not chosen.follow:
         path.unlink()
     raise SystemExit(1 if rejected else 0)
 

@@ -11,12 +11,12 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tablegate.gateway.model.values.keys import key_schema_document, key_schema_of
 from tablegate.transfer.copying.existing_rows import ExistingRows, IfExists, require_other_table
-from tablegate.transfer.copying.following import ChangeFollower
+from tablegate.transfer.copying.following import ChangeFollower, ChangePoll
 from tablegate.transfer.copying.job import COPIED, COPYING, FINISHED, NEW, CopyJob, Counts, TableState
 from tablegate.transfer.copying.scanning import TableScan
 from tablegate.transfer.copying.writing import (
@@ -187,9 +187,10 @@ def run(job: CopyJob, opens: tuple[Opener, Opener], options: CopyOptions, progre
                 if not options.follow:
                     copy.finish()
         if options.follow:
-            _Following(job, copies, stop, options, progress).run()
+            lag_s, changes = _Following(job, copies, stop, options, progress).run()
             for copy in copies:
                 copy.finish()
+            return replace(job.counts(), lag_s=lag_s, last_changes=changes)
     return job.counts()
 
 
@@ -275,38 +276,42 @@ class _Following:
         self._positions = {state.id: state.position for _, state in _current(job, copies)}
         self._swept_at = self._checked_at = time.monotonic()
 
-    def run(self) -> None:
-        """Follow until the lag limit is reached. Raises CopyStopped, TransferError."""
+    def run(self) -> tuple[float, int]:
+        """Follow until the lag limit is reached. Return it in seconds, and the changed rows of the last look.
+
+        Raises CopyStopped, TransferError.
+        """
         until = self._options.until_lag_s
         while True:
             began = time.monotonic()
-            is_caught_up = self._poll_once()
+            changes, is_caught_up = self._poll_once()
             lag_s = time.monotonic() - began
             counts = self._job.counts()
             self._progress.following(lag_s, counts.applied, counts.changes_left)
             if until is not None and is_caught_up and lag_s <= until and self._final_sweep_is_done():
-                return
+                return lag_s, changes
             if time.monotonic() - self._swept_at > self._options.sweep_s:
                 self._sweep()
             elif is_caught_up:
                 self._stop.wait(_LOOK_PERIOD_S)
 
-    def _poll_once(self) -> bool:
+    def _poll_once(self) -> ChangePoll:
         """Poll all tables once and apply the changes.
 
-        If the result is True, the copies have reached the state of the sources at the beginning of the call.
+        If it caught up, the copies have reached the state of the sources at the beginning of the call.
         """
-        is_caught_up = True
+        keys, is_caught_up = 0, True
         for copy in self._copies:
             position, poll = copy.follower.poll(self._positions[copy.state.id])
             self._positions[copy.state.id] = position
+            keys += poll.keys
             is_caught_up = is_caught_up and poll.caught_up
             copy.follower.apply()
         if time.monotonic() - self._checked_at > _CHECK_PERIOD_S:
             self._checked_at = time.monotonic()
             for copy in self._copies:
                 copy.check()
-        return is_caught_up
+        return ChangePoll(keys, is_caught_up)
 
     def _final_sweep_is_done(self) -> bool:
         """True if no sweep is needed before the end. Otherwise sweep, and return True if it found nothing."""

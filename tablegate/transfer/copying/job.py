@@ -73,7 +73,9 @@ class TableState:
 class Counts:
     """The progress of a table or of all: rows and bytes of finished pages, applied changes, rejected rows.
 
-    `repeated`: rows that a later row with the same key replaced.
+    - `repeated`: rows that a later row with the same key replaced.
+    - `lag_s`: the lag in seconds at which following ended. None if the copy did not follow.
+    - `last_changes`: number of changed rows that the last look at the source found.
     """
 
     rows: int = 0
@@ -82,6 +84,8 @@ class Counts:
     rejected: int = 0
     changes_left: int = 0
     repeated: int = 0
+    lag_s: float | None = None
+    last_changes: int = 0
 
 
 class CopyJob:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tablegate.transfer.copying.copying import CopyOptions, Opener
 from tablegate.transfer.copying.existing_rows import IfExists
-from tablegate.transfer.copying.job import NEW, CopyJob, TableState
+from tablegate.transfer.copying.job import NEW, CopyJob, Counts, TableState
 from tablegate.transfer.copying.writing import rate_limit_of
 from tablegate.transfer.endpoints import addresses
 from tablegate.transfer.endpoints.endpoint import Endpoint, Service
@@ -66,6 +66,8 @@ class ChosenOptions:
                 raise TransferError(
                     f"the job was started {'without' if value else 'with'} {flag}, which cannot change"
                 )
+        if self.follow:
+            stored = {**stored, "until_lag_s": None}
         merged = {**stored, **self.document()}
         if merged.get("rates") is not None:
             merged["rates"] = tuple(merged["rates"])
@@ -187,9 +189,21 @@ def close_job(job: CopyJob, error: BaseException) -> str:
         job.path.unlink()
         return f"Start again with: {_restart_command(job, tables)}"
     more = error.resume_options if isinstance(error, TransferError) else ""
+    return f"Continue with: {_resume_command(job)} {more}".rstrip()
+
+
+def reason_of_stop(job: CopyJob, until_lag_s: float | None, counts: Counts) -> str:
+    """Return a line about a copy that has followed: why it ended, what it has not copied, and how to continue."""
+    rows = f"{counts.last_changes:,} changed row{'' if counts.last_changes == 1 else 's'}"
+    return (
+        f"stopped following at a lag of {counts.lag_s:.1f} s (--until-lag {until_lag_s:g}s). The last look at the source found "
+        f"{rows}, and later writes are not copied. Continue with: {_resume_command(job)}, or add --follow to follow without end"
+    )
+
+
+def _resume_command(job: CopyJob) -> str:
     ends = "SOURCE TARGET " if _hides_password(job) else ""
-    command = f"tablegate copy {ends}--job {shlex.quote(str(job.path))} --resume {more}"
-    return f"Continue with: {command.rstrip()}"
+    return f"tablegate copy {ends}--job {shlex.quote(str(job.path))} --resume"
 
 
 def _hides_password(job: CopyJob) -> bool:
