@@ -41,7 +41,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addini(
         "tablegate_seed",
-        "folder of tables and items for the initial state of each test (docs/test/control.md)",
+        "folder of tables and items for the initial state of each test "
+        "(https://github.com/tablegate/tablegate/blob/main/docs/test/control.md#seeds)",
         default="",
     )
     parser.addini("tablegate_clock", "time at which the clock is frozen", default="")

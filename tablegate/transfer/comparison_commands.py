@@ -9,6 +9,7 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
@@ -20,6 +21,7 @@ from tablegate.transfer.commands import (
     KINDS,
     PARALLEL,
     QUIET,
+    FilePath,
     TableAddress,
     errors_as_exit_status,
     explained,
@@ -85,8 +87,8 @@ def _progress(quiet: bool) -> Any:
     "--format", "form", type=click.Choice(["text", "json", "html"]), default="text", show_default=True
 )
 @click.option(
-    "--fail-on", type=click.Choice(["rendered", "lossy", "impossible"]),
-    help="End with status 1 if a rule of this class or a worse one applies.",
+    "--fail-on", type=click.Choice(["rendered", "lossy", "impossible", "none"]), default="impossible", show_default=True,
+    help="End with status 1 if a rule of this class or a worse one applies. none: always 0, also with rows of one key.",
 )  # fmt: skip
 @click.option(
     "--accept",
@@ -111,11 +113,11 @@ def _progress(quiet: bool) -> Any:
       lossy        information is lost
       impossible   the target cannot hold the row: copy rejects it
 
-    Exit status: 0 no rule that --fail-on selects, 1 at least one such rule or, without --duplicates last, rows with one
-    key, 2 the check failed.
+    Exit status: 0 no rule that --fail-on selects, so that no row is lost, 1 at least one such rule or, without --duplicates
+    last, rows with one key, 2 the check failed.
 """)
 def lint(
-    source: str, kind: str, sample: int | None, form: str, fail_on: str | None, accepted: tuple[str, ...],
+    source: str, kind: str, sample: int | None, form: str, fail_on: str, accepted: tuple[str, ...],
     parallel: int | None, escape_keys: bool | None, duplicates: str | None, quiet: bool,
 ) -> None:  # fmt: skip
     status = 0
@@ -132,7 +134,7 @@ def lint(
             check_rules(accepted)
         except ValueError as error:
             raise click.UsageError(str(error)) from None
-        worst = None if fail_on is None else Fidelity(fail_on)
+        worst = None if fail_on == "none" else Fidelity(fail_on)
         options = MappingOptions(escape_keys=bool(escape_keys))
         for address in tables_of(source):
             with _ends(address) as [end], _progress(quiet) as shown:
@@ -164,6 +166,11 @@ def lint(
     help="Maximum number of differences to list.",
 )
 @click.option("--allow-empty", is_flag=True, help="Accept a table A without rows. Otherwise the status is 1.")
+@click.option(
+    "--except-rejects", "rejects_path", metavar="FILE", type=FilePath(),
+    help="Accept that rows in this file of rejects of `tablegate copy` are missing in B, unless they have changed in A. A "
+    "missing FILE has no rows, because copy removes it then.",
+)  # fmt: skip
 @_STRICT
 @_IGNORE
 @_TOLERANCE
@@ -177,20 +184,30 @@ def lint(
     in B, extra in B, changed, or changed only in kind, with the rule of the mapping that explains it. With a pattern, each
     table of A is compared with its copy.
 
+    A copy with rejects ends with status 1. After you have accepted them, this proves that all other rows are there:
+
+        tablegate verify A B --except-rejects orders.job.rejects.jsonl
+
     Exit status: 0 equal, 1 different or no rows in A, 2 the comparison failed.
 """)
 def verify(
-    first: str, second: str, level: str, form: str, limit: int, allow_empty: bool, strict: bool | None,
-    ignored: tuple[str, ...], tolerance: float, parallel: int | None, escape_keys: bool | None, quiet: bool,
+    first: str, second: str, level: str, form: str, limit: int, allow_empty: bool, rejects_path: Path | None,
+    strict: bool | None, ignored: tuple[str, ...], tolerance: float, parallel: int | None, escape_keys: bool | None,
+    quiet: bool,
 ) -> None:  # fmt: skip
+    if rejects_path is not None and level == "count":
+        raise click.UsageError("--except-rejects needs rows. Omit --level count")
     status = 0
     with errors_as_exit_status():
+        from tablegate.transfer.comparing.rejected_rows import read_rejected_rows
         from tablegate.transfer.comparing.verifying import verify as compare
-        from tablegate.transfer.copying.job_setup import pairs_of
+        from tablegate.transfer.copying.job_setup import pairs_of, stored_address
 
         options = _compare_options(strict, ignored, tolerance, escape_keys)
         options = replace(options, allow_empty=allow_empty)
         for pair in pairs_of(first, second):
+            if rejects_path is not None:
+                options = replace(options, rejected=read_rejected_rows(rejects_path, stored_address(pair[0])))
             with _ends(*pair) as [one, other], _progress(quiet) as shown:
                 try:
                     report = compare(one, other, level, options, limit, parallel or 4, shown)

@@ -5,6 +5,7 @@ Links and names in documents are checked too.
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -117,3 +118,41 @@ def test_guides_describe_every_member_of_the_base_classes(document: str, describ
     assert [
         name for name in public - {"methods", "serve", "blueprint"} if not re.search(rf"`{name}\b", text)
     ] == []
+
+
+# A message of the product names what an installed user has: a command, a setting, or the address of a page.
+_OF_REPOSITORY = re.compile(r"(?<!main/)\b(?:docs|deploy|benchmarks|tests)/[\w-]+|\b[A-Z]{4,}\.md|`make ")
+
+
+def messages_of(tree: ast.Module) -> list[str]:
+    """Return the texts of a module that users can see: all but docstrings, and the docstrings of commands."""
+    docstrings = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            decorators = [ast.unparse(each) for each in getattr(node, "decorator_list", ())]
+            if not any(re.search(r"command|group|tool", each) for each in decorators):
+                docstrings |= {id(each.value) for each in node.body if isinstance(each, ast.Expr)}
+    texts = [
+        node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    return [str(node.value) for node in texts if id(node) not in docstrings]
+
+
+def test_messages_name_no_files_of_the_repository():
+    for path in sorted(PRODUCT.rglob("*.py")):
+        if path.name == "fast_paths.py":  # a table of tests, which nobody is shown
+            continue
+        found = [each for each in messages_of(ast.parse(path.read_text())) if _OF_REPOSITORY.search(each)]
+        assert found == [], path
+
+
+def test_messages_are_found():
+    source = '''"""See docs/a.md."""
+@click.command()
+def run() -> None:
+    """Run (docs/b.md)."""
+    "docs/c.md"
+    raise ValueError(f"{run} is in docs/d.md, or in https://x/main/docs/e.md")
+'''
+    found = [each for each in messages_of(ast.parse(source)) if _OF_REPOSITORY.search(each)]
+    assert found == ["Run (docs/b.md).", "docs/c.md", " is in docs/d.md, or in https://x/main/docs/e.md"]

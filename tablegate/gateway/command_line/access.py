@@ -190,7 +190,7 @@ def credentials_remove(settings: Settings, access_id: str, scheme: str, url: str
 def credentials_reseal(settings: Settings, file: TextIO) -> None:
     """Encrypt all stored secrets with another secret key, in one transaction.
 
-    Running servers keep the credentials that they have loaded. Restart them with the new key (docs/operate/secure.md).
+    Running servers keep the credentials that they have loaded. Restart them with the new key (--secret-key-file).
     """
     from tablegate.gateway.security.secret_cipher import LEAST_KEY_CHARACTERS
 
@@ -241,7 +241,10 @@ def _action_options(command: Any) -> Any:
 
 @click.group(cls=SectionedGroup)
 def grants() -> None:
-    """Manage permissions (docs/operate/grants.md). A running server applies changes within seconds."""
+    """Manage permissions. A running server applies changes within seconds.
+
+    https://github.com/tablegate/tablegate/blob/main/docs/operate/grants.md
+    """
 
 
 @grants.command("add")

@@ -133,8 +133,8 @@ def backup(settings: Settings, file: Path, quiet: bool) -> None:
     """Copy a SQLite database into a new FILE while its server runs.
 
     FILE contains all writes that were acknowledged before the printed time. A server can open it as its database
-    (docs/operate/backup.md). The secret key of stored credentials is not in FILE. Keep it elsewhere.
-    For PostgreSQL use its own tools.
+    (serve --database sqlite:///FILE). The secret key of stored credentials is not in FILE. Keep it elsewhere. For PostgreSQL
+    use its own tools, such as pg_dump.
     """
     from tablegate.gateway.store.opening import open_database
 

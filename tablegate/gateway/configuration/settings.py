@@ -399,7 +399,8 @@ class Settings:
     )
     seed: Path | None = _test(
         None,
-        "Folder of tables and items to create at the start (docs/test/control.md). Existing tables are not changed.",
+        "Folder of tables and items to create at the start. Existing tables are not changed. Files: "
+        "https://github.com/tablegate/tablegate/blob/main/docs/test/control.md#seeds",
         value="FOLDER",
     )
     recorded_requests: int = _test(

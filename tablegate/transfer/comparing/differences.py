@@ -203,10 +203,14 @@ class ExitStatus(IntEnum):
     DIFFERENT = 1
 
 
+EXCEPTED = "excepted"
+"""A row that is missing at the second end, as `CompareOptions.rejected` allows. It does not make the tables different."""
+
+
 class Difference(NamedTuple):
     """A row that differs.
 
-    - `what`: "missing" or "extra" (at the second end), "changed", or "kind" if only kinds differ.
+    - `what`: "missing" or "extra" (at the second end), "changed", "kind" if only kinds differ, or EXCEPTED.
     - `rules`: names of the mapping rules that explain it.
     - `detail`: further information.
     """
@@ -234,6 +238,7 @@ class Report:
     - `rows`: number of compared rows at each end.
     - `settled`: rows that differed when they were read and were equal when they were looked up.
     - `impossible`: rows of the first end that the second cannot hold. They count as missing.
+    - `excepted`: rows of `CompareOptions.rejected` that are missing at the second end. They do not count.
     - `is_lenient`: kinds of numbers were not compared (`--lenient`).
     - `allow_empty`: the tables can be equal if the first has no rows.
     """
@@ -247,6 +252,7 @@ class Report:
     tables: list[TableDifference] = field(default_factory=list)
     settled: int = 0
     impossible: int = 0
+    excepted: int = 0
     seconds: float = 0.0
     is_lenient: bool = False
     allow_empty: bool = True
@@ -272,6 +278,8 @@ class Report:
             lines.append(f"... and {hidden:,} more")
         if self.settled:
             lines.append(f"{self.settled:,} rows changed during the comparison and are equal now")
+        if self.excepted:
+            lines.append(f"excepted, because the copy rejected them: {self.excepted:,}")
         if self.is_lenient:
             lines.append("lenient: kinds of numbers were not compared")
         if self.status is ExitStatus.EQUAL:
@@ -294,6 +302,7 @@ class Report:
             "rows": list(self.rows),
             "counts": {kind: self.counts[kind] for kind in ("missing", "extra", "changed", "kind", "rows")},
             "impossible": self.impossible,
+            "excepted": self.excepted,
             "settled": self.settled,
             "seconds": round(self.seconds, 3),
             "tables": [table._asdict() for table in self.tables],

@@ -22,6 +22,7 @@ from tablegate.transfer.comparing.checksums import (
     fast_add_bodies,
 )
 from tablegate.transfer.comparing.differences import TableDifference
+from tablegate.transfer.comparing.rejected_rows import RejectedRows
 from tablegate.transfer.endpoints.endpoint import Definition, Endpoint, ScanPage, Service, UnreadableRow
 from tablegate.transfer.errors import SchemaChanged
 from tablegate.transfer.mapping.definitions import KeyMapping, no_check
@@ -44,6 +45,7 @@ class CompareOptions:
     - `tolerance`: largest difference between numbers that count as equal.
     - `mapping`: the options of the copy.
     - `allow_empty`: a first table without rows can be equal.
+    - `rejected`: rows of the first table that may be missing in the second.
     """
 
     strict: bool | None = None
@@ -51,18 +53,21 @@ class CompareOptions:
     tolerance: float = 0.0
     mapping: MappingOptions = field(default_factory=MappingOptions)
     allow_empty: bool = True
+    rejected: RejectedRows = field(default_factory=RejectedRows)
 
 
 class ComparedRow(NamedTuple):
     """A row to compare: its identity, its key at its own end, and the row in the form of the second end.
 
-    `row` is None if the second end cannot hold it. `findings` are the mapping rules that applied.
+    `row` is None if the second end cannot hold it. `findings` are the mapping rules that applied. `is_excepted`: the second
+    end cannot hold it, and it is one of `CompareOptions.rejected`.
     """
 
     identity: Identity
     key: Key
     row: Row | None
     findings: tuple[MappingFinding, ...] = ()
+    is_excepted: bool = False
 
 
 class ComparedSide(TableEnd):
@@ -87,7 +92,8 @@ class ComparedSide(TableEnd):
             return ComparedRow(self._own_identity(values), key, row)
         mapped, findings = self._mapping.map(row)
         if mapped is None:
-            return ComparedRow(self._own_identity(values), key, None, findings)
+            is_excepted = row in self._pair.options.rejected
+            return ComparedRow(self._own_identity(values), key, None, findings, is_excepted)
         return ComparedRow(self._pair.identity(self._pair.key_values(mapped)), key, mapped, findings)
 
     def identity(self, key: Key) -> Identity:

@@ -18,6 +18,7 @@ from tablegate.gateway.model.values.keys import Key
 from tablegate.gateway.model.values.rows import Row
 from tablegate.transfer.comparing.checksums import CanonicalForm, TableSums, digest
 from tablegate.transfer.comparing.differences import (
+    EXCEPTED,
     Difference,
     ExitStatus,
     Report,
@@ -87,6 +88,9 @@ def verify(
     verification = Verification(first, second, VerificationLevel.of(level), options, workers, progress)
     report = verification.report
     for difference in verification.differences():
+        if difference.what == EXCEPTED:
+            report.excepted += 1
+            continue
         report.counts[difference.what] += 1
         if len(report.differences) < limit:
             report.differences.append(difference)
@@ -123,6 +127,7 @@ class Verification:
         loose = CanonicalForm(first.service, second.service, False, terms.ignored, False)
         self._comparison = RowComparison(terms, loose, self._pair.schema, options.tolerance)
         self._impossible: list[ComparedRow] = []
+        self._refused = 0
         self._expiries = [Expiry(side.definition) for side in self._pair.sides]
 
     def finish(self) -> None:
@@ -179,8 +184,11 @@ class Verification:
 
     def _keep(self, impossible: Sequence[ComparedRow]) -> None:
         self.report.impossible += len(impossible)
+        counted = [each for each in impossible if not each.is_excepted]
+        self.report.excepted += len(impossible) - len(counted)
+        self._refused += len(counted)
         free = _KEPT_IMPOSSIBLE - len(self._impossible)
-        self._impossible += impossible[: max(free, 0)]
+        self._impossible += counted[: max(free, 0)]
 
     def _collect(self, suspects: Suspects, buckets: frozenset[int] | None) -> None:
         """Add the rows of these buckets to the suspects. If None, add all rows, which have not been read before."""
@@ -258,6 +266,17 @@ class Verification:
 
     def compared(self, first: AnyRow | None, second: AnyRow | None) -> Difference | None:
         """Return the difference between a row and its copy, None if they are equal."""
+        difference = self._difference(first, second)
+        if (
+            difference is not None
+            and first is not None
+            and second is None
+            and first in self._pair.options.rejected
+        ):
+            return difference._replace(what=EXCEPTED)
+        return difference
+
+    def _difference(self, first: AnyRow | None, second: AnyRow | None) -> Difference | None:
         ends = self._pair.sides
         for side, row in zip(ends, (first, second), strict=True):
             if isinstance(row, UnreadableRow):
@@ -296,7 +315,7 @@ class Verification:
         """Yield the rows of the first end that the second cannot hold."""
         for compared in self._impossible:
             yield rejection_of(compared)
-        hidden = self.report.impossible - len(self._impossible)
+        hidden = self._refused - len(self._impossible)
         if hidden > 0:
             self.report.counts["missing"] += hidden
 

@@ -31,6 +31,7 @@ EXAMPLES = 5
 ATTRIBUTES = 10
 """Maximum number of attributes for each rule, most frequent first."""
 _COUNTED_ATTRIBUTES = 1000
+_RULES_PAGE = "https://github.com/tablegate/tablegate/blob/main/docs/migrate/mapping.md"
 _SHOWN_CHARACTERS = 60
 
 
@@ -88,20 +89,21 @@ class LintReport:
 
     def status(
         self,
-        fail_on: Fidelity | None = None,
+        fail_on: Fidelity | None = Fidelity.IMPOSSIBLE,
         accepted: Collection[str] = (),
         duplicates: Duplicates = Duplicates.FAIL,
     ) -> int:
         """Return the exit status: 1 if a rule of this class or a worse one applied and is not in `accepted`, else 0.
 
-        It is also 1 if keys are repeated and `duplicates` is FAIL. Raises ValueError for an unknown rule name.
+        It is also 1 if keys are repeated and `duplicates` is FAIL. Without a class it is 0. Raises ValueError for an unknown
+        rule name.
         """
         check_rules(accepted)
+        if fail_on is None:
+            return 0
         repeated = rules.KEY_REPEATED
         if duplicates is Duplicates.FAIL and repeated in self.by_rule and repeated.name not in accepted:
             return 1
-        if fail_on is None:
-            return 0
         return int(
             any(
                 rule.fidelity.severity >= fail_on.severity and rule.name not in accepted
@@ -168,6 +170,8 @@ class LintReport:
                 lines.append(f"    {', '.join(map(_shortened, rule_report.named))}")
             lines += [f"    e.g. {_key_text(identity)}" for identity in rule_report.examples]
             lines.append(f"    {rule.meaning}")
+        if self.by_rule:
+            lines.append(f"All rules: {_RULES_PAGE}")
         return "\n".join(lines) + "\n"
 
     @property
@@ -249,7 +253,7 @@ def check_rules(names: Collection[str]) -> None:
     """Raise ValueError for an unknown rule name."""
     unknown = sorted({*names} - rules.BY_NAME.keys())
     if unknown:
-        raise ValueError(f"there is no rule {unknown[0]!r}. See docs/migrate/mapping.md")
+        raise ValueError(f"there is no rule {unknown[0]!r}. See {_RULES_PAGE}")
 
 
 def _report_of(report: LintReport, rule: MappingRule) -> RuleReport:

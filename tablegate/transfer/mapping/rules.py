@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -31,11 +32,12 @@ class Fidelity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MappingRule:
-    """A rule with a stable name, a fidelity, and a sentence with its source."""
+    """A rule with a stable name, a fidelity, and a sentence. `page`: a page of docs with its source, "" if none is needed."""
 
     name: str
     fidelity: Fidelity
     meaning: str
+    page: str = ""
 
 
 class MappingFinding(NamedTuple):
@@ -54,47 +56,57 @@ NUMBER_KIND = MappingRule(
     _LOSSLESS,
     "A number is of the target's narrowest kind that holds it exactly: N in DynamoDB, Int32, Int64 or Double in Azure Table,"
     " INTEGER or DOUBLE in Table Store. A Double is its exact value if it is whole and N can hold it, otherwise its shortest"
-    " decimal. (docs/explain/semantics.md)",
+    " decimal.",
+    "explain/semantics",
 )
 NUMBER_AS_TEXT = MappingRule(
     "number-as-text",
     _RENDERED,
     "A number that no kind of the target holds exactly is text in decimal digits: 38 digits of DynamoDB's N, or a Double beyond"
-    " 1E126. (docs/explain/differences.md)",
+    " 1E126.",
+    "explain/differences",
 )
 NAN_AS_TEXT = MappingRule(
     "nan-as-text",
     _RENDERED,
-    "NaN and the infinities are the texts NaN, Infinity and -Infinity, since DynamoDB's N has none. (docs/protocols/dynamodb.md)",
+    "NaN and the infinities are the texts NaN, Infinity and -Infinity, since DynamoDB's N has none.",
+    "protocols/dynamodb",
 )
 NEGATIVE_ZERO = MappingRule(
     "negative-zero",
     _LOSSY,
-    "The Double -0.0 is 0: DynamoDB's N has no sign of zero. (docs/protocols/dynamodb.md)",
+    "The Double -0.0 is 0: DynamoDB's N has no sign of zero.",
+    "protocols/dynamodb",
 )
 DATETIME_AS_TEXT = MappingRule(
     "datetime-as-text",
     _RENDERED,
-    "A DateTime is text of ISO 8601 with seven digits of a second. (docs/explain/differences.md)",
+    "A DateTime is text of ISO 8601 with seven digits of a second.",
+    "explain/differences",
 )
 GUID_AS_TEXT = MappingRule(
-    "guid-as-text", _RENDERED, "A Guid is its text in lower case. (docs/explain/differences.md)"
+    "guid-as-text",
+    _RENDERED,
+    "A Guid is its text in lower case.",
+    "explain/differences",
 )
 DOCUMENT_AS_TEXT = MappingRule(
     "document-as-text",
     _RENDERED,
-    "A list or a map is text of DynamoDB's typed JSON: the others have none. (docs/explain/differences.md)",
+    "A list or a map is text of DynamoDB's typed JSON: the others have none.",
+    "explain/differences",
 )
 SET_AS_TEXT = MappingRule(
     "set-as-text",
     _RENDERED,
-    "A set is text of DynamoDB's typed JSON, members in order. (docs/explain/differences.md)",
+    "A set is text of DynamoDB's typed JSON, members in order.",
+    "explain/differences",
 )
 NULL_ABSENT = MappingRule(
     "null-absent",
     _LOSSY,
-    "A NULL is omitted, because Azure Table and Table Store have none. A missing attribute has the same meaning."
-    " (docs/explain/differences.md)",
+    "A NULL is omitted, because Azure Table and Table Store have none. A missing attribute has the same meaning.",
+    "explain/differences",
 )
 OLDER_VERSIONS = MappingRule(
     "older-versions",
@@ -152,12 +164,14 @@ NAME_ESCAPED = MappingRule(
     "name-escaped",
     _RENDERED,
     "Characters that the target forbids in attribute names are written _xHHHH_ with their code and restored on the way back:"
-    " Azure's names are identifiers of C# other than Timestamp, Table Store's do not begin with #. (docs/explain/differences.md)",
+    " Azure's names are identifiers of C# other than Timestamp, Table Store's do not begin with #.",
+    "explain/differences",
 )
 NAME_UNESCAPED = MappingRule(
     "name-unescaped",
     _RENDERED,
-    "Characters that the source has as _xHHHH_ in an attribute's name are restored. (docs/explain/differences.md)",
+    "Characters that the source has as _xHHHH_ in an attribute's name are restored.",
+    "explain/differences",
 )
 NAME_NOT_ALLOWED = MappingRule(
     "name-not-allowed",
@@ -197,23 +211,26 @@ ROW_EXPIRED = MappingRule(
 KEY_KIND = MappingRule(
     "key-kind",
     _LOSSLESS,
-    "A whole number of a key is N in DynamoDB, INTEGER in Table Store, by value. (docs/explain/differences.md)",
+    "A whole number of a key is N in DynamoDB, INTEGER in Table Store, by value.",
+    "explain/differences",
 )
 KEY_AS_TEXT = MappingRule(
     "key-as-text",
     _RENDERED,
-    "A number in a key is text in plain digits, bytes are lower-case hexadecimal. Such keys sort as texts do."
-    " (docs/explain/differences.md)",
+    "A number in a key is text in plain digits, bytes are lower-case hexadecimal. Such keys sort as texts do.",
+    "explain/differences",
 )
 KEY_JOINED = MappingRule(
     "key-joined",
     _RENDERED,
-    "Second and later key columns are one text, joined by |, with %25 and %7C for % and | inside. (docs/explain/differences.md)",
+    "Second and later key columns are one text, joined by |, with %25 and %7C for % and | inside.",
+    "explain/differences",
 )
 KEY_SPLIT = MappingRule(
     "key-split",
     _RENDERED,
-    "A key's text is split into the values of the target's key columns. (docs/explain/differences.md)",
+    "A key's text is split into the values of the target's key columns.",
+    "explain/differences",
 )
 KEY_ESCAPED = MappingRule(
     "key-escaped",
@@ -229,7 +246,8 @@ KEY_UNESCAPED = MappingRule(
 KEY_EMPTY = MappingRule(
     "key-empty",
     _IMPOSSIBLE,
-    "A key is empty, which DynamoDB does not allow. --escape-keys writes _x_. (docs/protocols/dynamodb.md)",
+    "A key is empty, which DynamoDB does not allow. --escape-keys writes _x_.",
+    "protocols/dynamodb",
 )
 KEY_FORBIDDEN = MappingRule(
     "key-forbidden",
@@ -246,7 +264,8 @@ KEY_TOO_LONG = MappingRule(
 KEY_UNREADABLE = MappingRule(
     "key-unreadable",
     _IMPOSSIBLE,
-    "A key's text is not in the canonical form of the target's column, such as 07 for a number. (docs/explain/differences.md)",
+    "A key's text is not in the canonical form of the target's column, such as 07 for a number.",
+    "explain/differences",
 )
 KEY_REPEATED = MappingRule(
     "key-repeated",
@@ -267,7 +286,8 @@ TABLE_RENAMED = MappingRule(
     "table-renamed",
     _RENDERED,
     "The target does not allow the table's name, or it differs only in case from another one in Azure Table. The new name has"
-    " its letters and digits and a digest. (docs/explain/differences.md)",
+    " its letters and digits and a digest.",
+    "explain/differences",
 )
 KEY_RENAMED = MappingRule(
     "key-renamed",
@@ -327,10 +347,10 @@ BY_NAME = {rule.name: rule for rule in RULES}
 def markdown() -> str:
     """Return the table of docs/migrate/mapping.md."""
     lines = ["| rule | class | meaning |", "|---|---|---|"]
-    lines += [
-        f"| `{rule.name}` | {rule.fidelity.value} | {rule.meaning.replace('|', chr(92) + '|')} |"
-        for rule in RULES
-    ]
+    for rule in RULES:
+        meaning = rule.meaning.replace("|", "\\|")
+        source = f" ([{Path(rule.page).name}](../{rule.page}.md))" if rule.page else ""
+        lines.append(f"| `{rule.name}` | {rule.fidelity.value} | {meaning}{source} |")
     return "\n".join(lines) + "\n"
 
 

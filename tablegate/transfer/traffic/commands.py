@@ -14,7 +14,9 @@ from tablegate.gateway.command_line.options import FiniteFloatRange, SectionedCo
 from tablegate.gateway.configuration.secrets import masked
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
-_CREDENTIALS = "TOML file of credentials (docs/migrate/replaying.md)."
+_CREDENTIALS = (
+    "TOML file of credentials (https://github.com/tablegate/tablegate/blob/main/docs/migrate/replaying.md)."
+)
 _LIMIT = click.option(
     "--limit",
     type=click.IntRange(0),

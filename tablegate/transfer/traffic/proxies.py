@@ -199,7 +199,7 @@ async def wait_for_stop_signal() -> None:
 
 REFUSED = (
     "the service rejects a signature that was passed on unchanged. AWS signatures cover the Host that the client used. "
-    "Sign again with --credentials, or configure the service to accept that Host (docs/migrate/replaying.md)"
+    "Sign again with --credentials FILE, or configure the service to accept that Host"
 )
 
 

@@ -233,7 +233,7 @@ class Address:
             raise BadAddress(f"{flag}: not a service URL. Use the form http://HOST:PORT")
         if parts.username or parts.password:
             raise BadAddress(
-                f"{flag}: the URL contains credentials. Use --credentials (docs/migrate/replaying.md)"
+                f"{flag}: the URL contains credentials. Write them into a file and name it with --credentials"
             )
         if parts.path not in ("", "/") or parts.query or parts.fragment:
             raise BadAddress(f"{flag}: remove the path from the URL, because signatures cover paths")

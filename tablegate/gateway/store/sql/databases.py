@@ -424,9 +424,7 @@ class Database:
 
         `progress` is called with the number of pages copied and of all pages. Raises DatabaseUnusable.
         """
-        raise DatabaseUnusable(
-            f"tablegate does not back up {self.name}: use its own tools (docs/operate/backup.md)"
-        )
+        raise DatabaseUnusable(f"tablegate does not back up {self.name}: use its own tools, such as pg_dump")
 
     def compact(self) -> tuple[int, int]:
         """Give free pages of the database back to the disk. Return the bytes before and after.
