@@ -8,10 +8,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.server.serving import first_credential
 from tests.support.running import ROOT, Process
 from tests.support.waiting import PATIENCE_S
 
@@ -98,11 +101,17 @@ def test_the_addresses_as_json(tmp_path: Path, workers: str) -> None:
 
 
 @pytest.mark.extended
-def test_a_strict_server_says_how_to_add_a_key(tmp_path: Path) -> None:
-    """Its examples would have credentials that it refuses."""
-    server = Process(tmp_path, "--auth", "strict")
+@pytest.mark.parametrize("key_file", ["tablegate.sqlite.key", "my secret.key"])
+def test_a_strict_server_says_how_to_add_the_first_key(tmp_path: Path, key_file: str) -> None:
+    """Its examples would have credentials that it refuses. The printed command finds the key of the secrets."""
+    flags = ["--auth", "strict"]
+    if key_file == "my secret.key":
+        (tmp_path / key_file).write_text("k" * 32)
+        flags += ["--secret-key-file", key_file]
+    server = Process(tmp_path, *flags)
     told = server.wait_until_ready()
     assert "aws_access_key_id" not in told
+    assert str(tmp_path / key_file) in told
     [line] = [line for line in told.splitlines() if "tablegate credentials add" in line]
     folder = tmp_path / "another"
     folder.mkdir()
@@ -113,6 +122,25 @@ def test_a_strict_server_says_how_to_add_a_key(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "secret=" in done.stdout
     server.terminate()
+    assert (tmp_path / key_file).is_file()
+    again = Process(tmp_path, *flags)
+    assert "credentials add" not in again.wait_until_ready()
+    again.terminate()
+
+
+@pytest.mark.parametrize(
+    ("settings", "hint"),
+    [
+        ({"database": "postgresql://localhost/x"}, "restart with --secret-key-file FILE"),
+        (
+            {"database": "postgresql://localhost/x", "secret_key": "k" * 32},
+            "the TABLEGATE_SECRET_KEY of this server",
+        ),
+        ({"memory": True}, "restart with --credentials-file FILE"),
+    ],
+)
+def test_the_first_key_needs_a_key_that_the_command_finds(settings: dict[str, Any], hint: str) -> None:
+    assert hint in "\n".join(first_credential(Settings(auth="strict", **settings)))
 
 
 def test_the_first_make_serve_shows_what_it_does() -> None:

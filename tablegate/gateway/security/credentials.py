@@ -200,6 +200,11 @@ class Credentials:
                     "the grants to %s count in no account. Grant to %s@SCHEME/ACCOUNT", grantee, grantee
                 )
 
+    @property
+    def are_stored(self) -> bool:
+        """True if a credential is in force that is not one of auth `dev`."""
+        return len(self._by_id) > (len(DEV_CREDENTIALS) if self.is_dev else 0)
+
     def keep_resource_policies(
         self, policies: Mapping[tuple[str, str], authorizations.PoliciesOfTable]
     ) -> None:

@@ -11,6 +11,7 @@ import ipaddress
 import json
 import os
 import resource
+import shlex
 import signal
 import socket
 import sys
@@ -181,9 +182,7 @@ def _print_endpoints(
     if settings.memory:
         lines.append("in memory: nothing is kept after the server stops")
     if settings.auth == "strict":
-        database = without_password(settings.database)
-        lines.append("only stored credentials are accepted. To add one that may do everything:")
-        lines.append(f"  tablegate credentials add KEY --all --database '{database}'")
+        lines += [] if dialects.gateway.credentials.are_stored else first_credential(settings)
     else:
         hints = [dialect.hint.replace("{url}", urls[0]) for dialect in dialects.dialects if dialect.hint]
         lines += [f"  {hint}" for hint in hints]
@@ -192,6 +191,31 @@ def _print_endpoints(
         lines.append(f"metrics on {_metrics_url(metrics_socket)}")
     lines.append("health: " + ", ".join(sorted(PATHS)))
     print("\n".join(lines), flush=True)
+
+
+def first_credential(settings: Settings) -> list[str]:
+    """Return lines that say how to store the first credential, with the key that encrypts it."""
+    lines = ["only stored credentials are accepted, and there is none. To add one that may do everything:"]
+    if settings.memory:
+        return [
+            *lines,
+            "  restart with --credentials-file FILE: no other process can open a database in memory",
+        ]
+    command = (
+        f"  tablegate credentials add KEY --all --database {shlex.quote(without_password(settings.database))}"
+    )
+    if settings.secret_key_file is not None:
+        return [*lines, f"{command} --secret-key-file {shlex.quote(str(settings.secret_key_file.resolve()))}"]
+    if settings.secret_key:
+        return [*lines, command, "  with the TABLEGATE_SECRET_KEY of this server"]
+    if settings.database_path is None:
+        restart = "  restart with --secret-key-file FILE, a file of 32 random characters. Then:"
+        return [*lines, restart, f"{command} --secret-key-file FILE"]
+    return [
+        *lines,
+        command,
+        f"  Its secret is encrypted with the key in {settings.database_path}.key. Keep a copy of it",
+    ]
 
 
 def _addresses_json(urls: list[str], metrics_socket: socket.socket | None) -> str:
