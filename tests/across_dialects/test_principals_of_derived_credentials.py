@@ -207,8 +207,10 @@ def test_a_token_with_too_many_groups_gets_no_key(attempts: Attempts) -> None:
     assert b"groups and roles" in reply.body
 
 
-def test_a_role_has_no_quota(attempts: Attempts) -> None:
+def test_a_role_or_an_identity_in_one_account_has_no_quota(attempts: Attempts) -> None:
     """Nothing would count it."""
+    with pytest.raises(BadRequest, match="entra/x@azure/team: a quota counts in all accounts"):
+        attempts.service.quota("entra/x@azure/team", requests=1)
     with pytest.raises(BadRequest, match="role/clerk: a role has no quota"):
         attempts.service.quota("role/clerk", requests=1)
 

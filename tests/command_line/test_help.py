@@ -48,6 +48,27 @@ def test_help_has_a_section_for_each_group_of_settings() -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "forms"),
+    [
+        ("grants add", ["*", "role/NAME", "entra/OBJECT_ID", "group/ID", "entra/ID@azure/ACCOUNT"]),
+        ("quotas set", ["entra/OBJECT_ID", "group/ID"]),
+    ],
+)
+def test_help_lists_the_names_of_identities_that_a_command_accepts(
+    tmp_path: Path, words: str, forms: list[str]
+) -> None:
+    told = [
+        line.split()[0] for line in output(*words.split(), "--help").splitlines() if line.startswith("    ")
+    ]
+    database = f"sqlite:///{tmp_path}/x.sqlite"
+    options = {"grants add": ("--read-only", "orders"), "quotas set": ("--requests", "2")}[words]
+    output("migrate", "--database", database)
+    for form in forms:
+        assert form in told
+        output(*words.split(), form, *options, "--database", database)
+
+
+@pytest.mark.parametrize(
     ("words", "unused"),
     [
         ("tables", ("--secret-key", "--port", "--log-level")),

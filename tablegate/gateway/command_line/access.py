@@ -273,7 +273,17 @@ def grants_add(
     settings: Settings, key: str, scheme: str | None, deny: bool, everything: bool, policy: TextIO | None, role: str,
     read_only: tuple[str, ...], read_write: tuple[str, ...], url: str | None, **given: tuple[str, ...],
 ) -> None:  # fmt: skip
-    """Add a grant to a credential, to role/NAME, or to * (all stored credentials), and print its id.
+    """Add a grant to KEY and print its id.
+
+    \b
+    KEY is the access id of a stored credential, or
+      *                       all stored credentials
+      role/NAME               a role, given by --role or by a token
+      entra/OBJECT_ID         the identity of a token
+      group/ID                the members of a group of tokens
+      entra/ID@azure/ACCOUNT  with --namespaces separate: an identity, group
+                              or role in one account. Also @aws/ACCOUNT,
+                              @tablestore/INSTANCE, and * for all of a kind
 
     TABLE is a pattern: * is any run of characters, ? is one. It covers the indexes, streams, backups, exports and
     imports of a table too.
@@ -283,6 +293,7 @@ def grants_add(
     tablegate grants add KEY --read 'orders*' --query 'orders*' --write orders
     tablegate grants add KEY --policy FILE
     tablegate grants add KEY --delete orders --deny
+    tablegate grants add group/ID --read-write 'orders*'
     """
     from tablegate.gateway.security.grant_store import ALL, WrittenGrant
     from tablegate.gateway.security.short_policies import READ_ONLY, READ_WRITE
@@ -402,7 +413,11 @@ def quotas_set(
 ) -> None:  # fmt: skip
     """Set the quota of a credential or a namespace, replacing its former one. Options not given set no limit.
 
-    ACCESS_ID is also entra/OBJECT_ID or group/GROUP, as in grants. The quota of a group is that of all its members together.
+    \b
+    ACCESS_ID is that of a credential, or
+      entra/OBJECT_ID         the identity of a token, in all accounts
+      group/ID                all members of a group of tokens together
+    Roles (role/NAME) have no quotas.
 
     A rate is the total of all server processes. For a credential, --tables and --bytes count those of the namespace that
     it writes to.

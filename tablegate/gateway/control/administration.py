@@ -28,8 +28,8 @@ from tablegate.gateway.observability import audit
 from tablegate.gateway.observability.audit_sinks import newest_lines
 from tablegate.gateway.security.credential_store import BadCredential, CredentialStore, new_secret
 from tablegate.gateway.security.credentials import Credential, Scheme
-from tablegate.gateway.security.grant_store import ALL, WrittenGrant
-from tablegate.gateway.security.identities import ROLE
+from tablegate.gateway.security.grant_store import ALL, NAMED_BY_TOKENS, WrittenGrant
+from tablegate.gateway.security.identities import ROLE, split_account
 from tablegate.gateway.security.secret_cipher import WrongKey
 from tablegate.gateway.store import accounts
 from tablegate.gateway.store.sql import progress
@@ -232,10 +232,13 @@ class Administration:
         for name, limit in limits.items():
             if not 0 <= limit <= _LIMIT_MAX or (limit == 0 and name in RATES):
                 raise BadRequest(f"{name} must be a positive number of at most {_LIMIT_MAX}")
-        if members.get("access_id", "").startswith(ROLE):
+        access_id = members.get("access_id", "")
+        if access_id.startswith(ROLE):
             raise BadRequest(
-                f"{members['access_id']}: a role has no quota. Set one for a credential, entra/ID, group/ID or a namespace"
+                f"{access_id}: a role has no quota. Set one for a credential, entra/ID, group/ID or a namespace"
             )
+        if access_id.startswith(NAMED_BY_TOKENS) and split_account(access_id)[1]:
+            raise BadRequest(f"{access_id}: a quota counts in all accounts. Omit the account after the @")
         owner, document = _owner(members), Quota(**limits).document()
         with self._store.write() as session:
             accounts.save_quota(session, owner, document, time.time_ns() // 1_000_000)
