@@ -59,5 +59,8 @@ def appear_as(browser: webdriver.Chrome, size: str = "desktop", scheme: str = "l
     width, height = SIZES[size]
     metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": size == "phone"}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    agent = browser.execute_cdp_cmd("Browser.getVersion", {})["userAgent"]
+    named = {"userAgent": f"{agent} Mobile" if size == "phone" else agent}
+    browser.execute_cdp_cmd("Emulation.setUserAgentOverride", named)
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})

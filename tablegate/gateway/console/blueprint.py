@@ -26,6 +26,7 @@ from tablegate.gateway.console.pages import (
     parts,
     problem,
     render,
+    tables_beside,
     with_headers,
 )
 from tablegate.gateway.console.row_pages import RowPages, StatementPages
@@ -278,4 +279,5 @@ def create(gateway: Gateway, administration: Callable[[], Administration] | None
     made.add_app_template_filter(parts, "parts")
     tabs = [each.tab for each in pages if each.tab is not None]
     made.add_app_template_global(lambda: tabs, "tabs_of_capabilities")
+    made.add_app_template_global(functools.partial(tables_beside, gateway), "tables_beside")
     return made

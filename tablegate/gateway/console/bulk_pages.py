@@ -19,13 +19,12 @@ from tablegate.gateway.console.reading import (
     position_in,
     read_page,
 )
-from tablegate.gateway.console.row_tables import RowTable, row_table
+from tablegate.gateway.console.row_tables import RowTable, condition_texts, row_table
 from tablegate.gateway.console.sign_in import ConsoleUser
-from tablegate.gateway.console.value_texts import cell_of
 from tablegate.gateway.dialects.adapter import RowDisplay
 from tablegate.gateway.model.authorization.permissions import Purpose
 from tablegate.gateway.model.commands.row_commands import Get, WriteGroup
-from tablegate.gateway.model.commands.row_search import RowSearch, path_text
+from tablegate.gateway.model.commands.row_search import RowSearch
 from tablegate.gateway.model.commands.writes import Remove, Write
 from tablegate.gateway.model.errors import ConditionFailed, GatewayError, InvalidInput
 from tablegate.gateway.model.expressions.predicates import RevisionIs
@@ -121,7 +120,7 @@ class BulkPages(Pages):
         progress, problem = self._change_rows(reading, search, display, (form, value), before)
         return render(
             "bulk.html", 400 if problem else 200, visitor=visitor, table=table, fields=fields, form=form,
-            problem=problem, conditions=_conditions(search, display), **progress._asdict(),
+            problem=problem, conditions=condition_texts(search, display), **progress._asdict(),
         )  # fmt: skip
 
     def _change_rows(
@@ -219,7 +218,7 @@ class BulkPages(Pages):
         )
         return render(
             "bulk.html", 400 if problem else 200, visitor=visitor, table=table, fields=fields, form=form,
-            problem=problem, preview=preview, done=None, conditions=_conditions(search, display),
+            problem=problem, preview=preview, done=None, conditions=condition_texts(search, display),
             types=list(display.type_names.values()), may=self._row_rights(reading, table),
         )  # fmt: skip
 
@@ -235,14 +234,3 @@ def _new_value(form: BulkForm, table: Table, display: RowDisplay) -> Value | Non
     if form.change == "remove":
         return None
     return searches.operand_of(form.target_value, form.target_type, display)
-
-
-def _conditions(search: RowSearch, display: RowDisplay) -> list[str]:
-    """Return the conditions of a search as texts."""
-    texts = []
-    for condition in [*(each for _, each in search.key_conditions), *search.filters]:
-        values = [cell_of(display.view(value), "").text for value in condition.values]
-        if condition.kind is not None:
-            values.append(display.type_names[condition.kind])
-        texts.append(f"{path_text(condition.path)} {condition.operator.value} {', '.join(values)}".strip())
-    return texts

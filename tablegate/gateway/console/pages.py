@@ -107,6 +107,14 @@ def server_url() -> str:
     return f"{'https' if request.secure else 'http'}://{request.header('host')}"
 
 
+def tables_beside(gateway: Gateway) -> list[Table]:
+    """Return the first tables that the visitor can describe, for the list beside the pages of a table."""
+    try:
+        return TableReader(gateway.engine, flask.g.visitor).tables()[0]
+    except errors.GatewayError:
+        return []  # the page itself is shown without the list
+
+
 def address(page: str, table: Table, **more: Any) -> str:
     """Return the URL of a page about a table."""
     return flask.url_for(page, namespace=table.namespace, name=table.name, **more)

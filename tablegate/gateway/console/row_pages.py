@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,7 +31,15 @@ from tablegate.gateway.console.reading import (
     TableReader,
     read_page,
 )
-from tablegate.gateway.console.row_tables import PLAIN, attributes_of, differences, document, row_table
+from tablegate.gateway.console.row_tables import (
+    PLAIN,
+    attributes_of,
+    condition_text,
+    condition_texts,
+    differences,
+    document,
+    row_table,
+)
 from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.console.value_texts import text_of
 from tablegate.gateway.dialects.adapter import RowDisplay
@@ -56,19 +65,21 @@ if TYPE_CHECKING:
 
 
 SIZES = (25, 50, 100, 200)
-_SIZE = 50
+_SIZE, _SIZE_OF_PHONE = 50, 25
 _CHOSEN = 100
 
 
 class PageFields(NamedTuple):
     """The fields of a request that are about the page of results, not about the search.
 
+    - `size`: number of rows. `is_usual_size`: it was not chosen.
     - `columns`: the chosen columns, or None for the most common ones.
     - `form`: the form of rows as JSON, "" for a table.
     - `found`, `scanned`: rows of earlier requests of the same page, which ended early.
     """
 
     size: int
+    is_usual_size: bool
     cursor: Cursor
     columns: tuple[str, ...]
     form: str
@@ -83,14 +94,32 @@ class PageFields(NamedTuple):
         place = back or given.get("after", "")
         cursor = Cursor(searches.position_of(place), bool(back)) if place else Cursor()
         columns = tuple(name[:1024] for name in given.getlist("columns")[:_CHOSEN] if name)
-        size = size if size in SIZES else _SIZE
+        usual = usual_size()
+        size = size if size in SIZES else usual
         found = min(number_of(given.get("found", "")), size - 1)
-        return cls(size, cursor, columns, given.get("as", ""), found, number_of(given.get("scanned", "")))
+        return cls(
+            size,
+            size == usual,
+            cursor,
+            columns,
+            given.get("as", ""),
+            found,
+            number_of(given.get("scanned", "")),
+        )
 
     def fields(self) -> dict[str, Any]:
         """Return the fields that all links keep."""
-        size = "" if self.size == _SIZE else str(self.size)
-        return {"size": size or None, "columns": list(self.columns), "as": self.form or None}
+        return {**self.hidden(), "columns": list(self.columns)}
+
+    def hidden(self) -> dict[str, Any]:
+        """Return the fields that all forms keep, without the columns."""
+        given = {"size": "" if self.is_usual_size else self.size, "as": self.form}
+        return {name: value for name, value in given.items() if value}
+
+
+def usual_size() -> int:
+    """Return the number of rows on a page. Browsers of phones have the word Mobi in their User-Agent (MDN)."""
+    return _SIZE_OF_PHONE if "Mobi" in flask.request.user_agent.string else _SIZE
 
 
 class RowPages(Pages):
@@ -130,8 +159,9 @@ class RowPages(Pages):
             problem=reason, wrong_field=field, hint=hint, display=display, displays=self._displays,
             indexes=[each for each in table.indexes if self._may_read(reading, table, each)],
             key_operators=[each.value for each in KEY_OPERATORS], operators=[each.value for each in Operator],
-            may=self._row_rights(reading, table),
-            codes=[] if reason else self._codes(search),
+            may=self._row_rights(reading, table), kept_fields=shown.hidden(),
+            codes=[] if reason else self._codes(search), described=_described(search, display),
+            conditions=[] if reason else _removable(search, fields, shown, display),
             results=None if page is None else self._results(page, search, fields, shown),
         )  # fmt: skip
 
@@ -140,7 +170,7 @@ class RowPages(Pages):
     ) -> dict[str, Any]:
         """Return what the template shows of a page of rows: lines or documents, and links to other pages."""
         table = search.table
-        kept = {**fields.fields(), **shown.fields()}
+        kept: dict[str, Any] = {**fields.fields(), **shown.fields()}
         made = row_table(table, self._display(table), [row.latest for row in page.rows], shown.columns)
         documents = []
         if shown.form:
@@ -173,7 +203,7 @@ class RowPages(Pages):
             "found": shown.found + len(page.rows), "scanned": shown.scanned + page.scanned,
             "forms": [
                 (name, text, link(**{"as": name or None}))
-                for name, text in [("", "Columns"), *self._forms(table)]
+                for name, text in [("", "Table"), *self._forms(table)]
             ],
             "sizes": [(size, link(size=size)) for size in SIZES],
         }  # fmt: skip
@@ -239,6 +269,27 @@ class RowPages(Pages):
     def _may_read(self, reading: TableReader, table: Table, index: Index) -> bool:
         path = f"{table.name}/index/{index.name}"
         return any(reading.may(each, table.namespace, path) for each in (Permission.QUERY, Permission.SCAN))
+
+
+def _described(search: RowSearch, display: RowDisplay) -> list[str]:
+    """Return the conditions of a search and its index as texts."""
+    index = [] if search.search_index is None else [f"index {search.search_index.name}"]
+    return [*index, *condition_texts(search, display)]
+
+
+def _removable(
+    search: RowSearch, fields: searches.Search, shown: PageFields, display: RowDisplay
+) -> list[tuple[str, str]]:
+    """Return (text, URL of the search without it) of each filter, and of the descending order."""
+
+    def link(found: searches.Search) -> str:
+        return address("console.rows", search.table, **found.fields(), **shown.fields())
+
+    filters = fields.filters
+    texts = [condition_text(each, display) for each in search.filters]
+    without = [replace(fields, filters=filters[:at] + filters[at + 1 :]) for at in range(len(filters))]
+    found = [(text, link(each)) for text, each in zip(texts, without, strict=True)]
+    return [*found, ("descending", link(replace(fields, order="")))] if search.reverse else found
 
 
 def _key_text(table: Table, row: Row) -> str:

@@ -33,19 +33,20 @@ from tablegate.gateway.model.values.values import (
 
 _TICKS_PER_SECOND = 10_000_000
 _YEAR_1 = datetime(1, 1, 1, tzinfo=UTC)
-_DATETIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,7}))?Z?", re.ASCII)
+_DATETIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,7}))?Z?", re.ASCII)
 _NAMED_DOUBLES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _DOCUMENTS = {Kind.LIST: "L", Kind.MAP: "M"}
-CUT = 80
-"""Length of a value in a table, in characters. Longer ones are cut and can be opened."""
-_EXPECTED = {
-    Kind.DECIMAL: "a number of at most 38 digits", Kind.INT32: "a whole number of 32 bits",
+CUT = 40
+"""Length from which a value in a table is cut and can be opened, in characters."""
+EXPECTED = {kind.value: f"This must be {text}." for kind, text in {
+    Kind.TEXT: "a text", Kind.DECIMAL: "a number of at most 38 digits", Kind.INT32: "a whole number of 32 bits",
     Kind.INT64: "a whole number of 64 bits", Kind.DOUBLE: "a number", Kind.BOOL: "true or false",
     Kind.BYTES: "bytes in base64", Kind.DATETIME: "a time such as 2026-01-31T08:00:00Z", Kind.GUID: "a GUID",
     Kind.NULL: "empty", Kind.LIST: 'a JSON list such as [{"S": "a"}, {"N": "1"}]',
     Kind.MAP: 'a JSON object such as {"a": {"S": "b"}}', Kind.TEXT_SET: 'a JSON list such as ["a", "b"]',
     Kind.DECIMAL_SET: "a JSON list such as [1, 2.5]", Kind.BYTES_SET: "a JSON list of texts in base64",
-}  # fmt: skip
+}.items()}  # fmt: skip
+"""Kind -> what a text of it must be."""
 
 
 class BadValue(ValueError):
@@ -87,7 +88,7 @@ def value_of(kind: Kind, text: str) -> Value:
     try:
         return _READERS[kind](text)
     except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
-        raise BadValue(f"This must be {_EXPECTED.get(kind, 'a text')}.") from None
+        raise BadValue(EXPECTED[kind.value]) from None
 
 
 def _number(text: str) -> Decimal:
@@ -233,10 +234,10 @@ class Cell(NamedTuple):
     short: str
 
 
-def cell_of(value: Value, type_name: str) -> Cell:
-    """Return a value as a cell of a table."""
+def cell_of(value: Value, type_name: str, longest: int = CUT) -> Cell:
+    """Return a value as a cell of a table. A text of more characters than `longest` is cut."""
     if value.kind is Kind.LIST or value.kind is Kind.MAP or value.kind in SETS:
         text = orjson.dumps(plain(value)).decode()
     else:
         text = text_of(value)
-    return Cell(type_name, text, text[:CUT] if len(text) > CUT else "")
+    return Cell(type_name, text, text[:longest] if len(text) > longest else "")

@@ -18,6 +18,7 @@ from botocore import xform_name
 
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.console import reading
+from tablegate.gateway.console.value_texts import CUT
 from tests.adapters.azuretable.client import DEV_KEY
 from tests.conftest import Serve
 from tests.gateway.console.test_console import Console, keys_of
@@ -101,7 +102,8 @@ def of(name: str, **more: str) -> dict[str, str]:
 def column(page: str, name: str) -> list[str]:
     """Return the texts of a column of a page of rows."""
     cells = re.findall(rf'<td data-label="{re.escape(name)}">(.*?)</td>', page, re.DOTALL)
-    return [unescape(re.findall(r'<span class="value">(.*?)</span>', cell, re.DOTALL)[0]) for cell in cells]
+    shown = r'<(?:span class="value"|a href="[^"]*")>(.*?)<'
+    return [unescape(re.findall(shown, cell, re.DOTALL)[0]) for cell in cells]
 
 
 def code_of(page: str, tool: str) -> str:
@@ -213,7 +215,7 @@ def test_bytes_are_searched_in_base64(server: Running, console: Console, value: 
 def test_binary_keys_are_in_base64_everywhere(server: Running, console: Console) -> None:
     page = console.get("/rows", **of("blobs", key0="/wA8Yj4="))
     assert keys_of(page) == ["/wA8Yj4="] and ">AQI=<" in page and "k (B)" in page
-    [place] = re.findall(r"at=([^\"&]+)", page)
+    [place] = set(re.findall(r"at=([^\"&]+)", page))
     row = unescape(console.get("/row", **of("blobs", at=unquote(place))))
     assert '"B": "/wA8Yj4="' in row and '"k": "/wA8Yj4="' in row
     assert [item["k"]["B"] for item in run_code(code_of(page, "boto3"))] == [b"\xff\x00<b>"]
@@ -332,8 +334,51 @@ def test_the_page_says_what_a_dialect_cannot_search(
 def test_types_have_the_names_of_the_dialect(console: Console, name: str, types: set[str]) -> None:
     page = console.get("/rows", **of(name))
     labels = set(re.findall(r"<label>(\w+ \([\w.]+\)) <input", page))
-    badges = set(re.findall(r'<span class="badge type">([\w.]+)</span>', page))
-    assert types <= labels | badges
+    headings = set(re.findall(r'<th scope="col" data-type="([\w.]+)">', page))
+    assert types <= labels | headings
+
+
+def test_values_have_their_type_if_their_column_has_several(server: Running, console: Console) -> None:
+    live = Live(server.url)
+    live.create("p:S", name="mixed")
+    items = [{"p": {"S": "a"}, "x": {"N": "1"}, "y": {"N": "1"}}, {"p": {"S": "b"}, "x": {"S": "1"}}]
+    for item in items:
+        live.client.put_item(TableName="mixed", Item=item)
+    page = console.get("/rows", **of("mixed"))
+    assert sorted(re.findall(r'<span class="badge type">(\w+)</span>', page)) == ["N", "S"]
+    assert headers(page) == ["p", "x", "y"]
+    assert re.findall(r'data-type="(\w+)">', page) == ["S", "N"]
+
+
+def test_each_key_column_leads_to_the_row(console: Console) -> None:
+    page = console.get("/rows", **of("things", key0="p1", key1="1"))
+    [row] = re.findall(r'<tr[^>]*><td class="choose">.*?</tr>', page, re.DOTALL)
+    links = re.findall(r'<a href="([^"]*)">(.*?)</a>', row)
+    assert [text for _, text in links] == ["p1", "1"] and links[0][0] == links[1][0]
+    assert "Difference" not in console.get(unescape(links[0][0]).removeprefix("/_tablegate/console"))
+
+
+def test_conditions_are_named_and_can_be_removed(console: Console) -> None:
+    fields = {
+        "key0": "p1",
+        "attribute": "kind",
+        "value": "odd",
+        "attribute1": "s",
+        "comparison1": "<",
+        "value1": "9",
+    }
+    page = console.get("/rows", **of("things", **fields, order="desc"))
+    links = dict(re.findall(r'<a class="badge" href="([^"]*)" aria-label="Remove ([^"]*)"', page))
+    assert [unescape(text) for text in links.values()] == ["kind = odd", "s < 9", "descending"]
+    assert 'data-search="p = p1, kind = odd, s &lt; 9"' in page
+    for link, text in links.items():
+        without = console.get(unescape(link).removeprefix("/_tablegate/console"))
+        assert f'Remove {text}"' not in without and without.count('class="badge" href') == 2
+
+
+def test_a_browser_of_a_phone_gets_shorter_pages(console: Console) -> None:
+    console.session.headers["User-Agent"] = "Mozilla/5.0 (Linux; Android 10; K) Mobile Safari/537.36"
+    assert len(keys_of(console.get("/rows", **of("things")))) == 25
 
 
 # Pages
@@ -389,7 +434,7 @@ def test_a_rare_filter_goes_on_where_its_time_ended(
 
 
 def headers(page: str) -> list[str]:
-    return re.findall(r'<th scope="col">(?!<)([^<]*)', page)
+    return re.findall(r'<th scope="col"(?: data-type="[^"]*")?>(?!<)([^<]*)', page)
 
 
 def test_common_attributes_come_first_and_columns_are_chosen(console: Console) -> None:
@@ -408,7 +453,7 @@ def test_common_attributes_come_first_and_columns_are_chosen(console: Console) -
 
 def test_long_values_are_cut_and_open_in_place(console: Console) -> None:
     page = console.get("/rows", **of("things", key0="p1", key1="1"))
-    assert f"<summary>{LONG[:80]}<" in page and f"<span>{LONG}</span></details>" in page
+    assert f"<summary>{LONG[:CUT]}<" in page and f"<span>{LONG}</span></details>" in page
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,7 @@ def test_every_form_about_rows_is_accepted(
     press = submitter.press
     visit("/rows?")
     fill(browser, "key0", "p")
+    found(browser, "details.more > summary")[0].click()
     fill(browser, "attribute", "kind")
     fill(browser, "value", "rare")
     press("Search", "12 rows found")
@@ -210,6 +211,41 @@ def test_wrong_values_stand_beside_their_field(
 
 
 # Comfort of the script
+
+
+def test_filters_stay_unfolded_and_are_added(
+    songs: Live, browser: webdriver.Chrome, visit: Callable[[str], None]
+) -> None:
+    visit("/rows?")
+    assert not browser.find_element(By.NAME, "attribute").is_displayed()
+    found(browser, "details.more > summary")[0].click()
+    visit("/rows?")
+    assert browser.find_element(By.NAME, "attribute").is_displayed()
+    fill(browser, "attribute", "kind")
+    fill(browser, "value", "rare")
+    browser.find_element(By.CSS_SELECTOR, "[data-adds]").click()
+    fill(browser, "attribute1", "s")
+    fill(browser, "comparison1", "<")
+    fill(browser, "value1", "50")
+    Submitter(browser).press("Search", "5 rows found")
+    link(browser, "Clear").click()
+    waiting(browser).until(lambda _: found(browser, ".recent a"))
+    link(browser, "kind = rare, s < 50").click()
+    waiting(browser).until(lambda _: "5 rows found" in text_of(browser, "main"))
+    assert problems(browser) == []
+
+
+def test_tables_beside_a_page_are_filtered(
+    songs: Live, browser: webdriver.Chrome, visit: Callable[[str], None]
+) -> None:
+    visit("/rows?")
+    tables = found(browser, ".site-tables a")
+    assert [each.text for each in tables] == ["songs"]
+    field = browser.find_element(By.CSS_SELECTOR, ".site-tables input")
+    field.send_keys("on ng")
+    assert tables[0].is_displayed()
+    field.send_keys("x")
+    assert not tables[0].is_displayed()
 
 
 def test_another_index_has_other_fields(

@@ -41,9 +41,9 @@ class Developer:
         self._one_of(f"//{place}//*[{controls}][not(@aria-hidden)][{shown}]").click()
 
     def fill(self, label: str, value: str, group: str = "") -> None:
-        """Fill in the field of a label, or choose its option. `group`: the heading of its fields."""
+        """Fill in the field of a label, or choose its option. `group`: the name of its fields."""
         label_of = f"label[starts-with(normalize-space(.), '{label}')]"
-        part = f"//fieldset[legend = '{group}']" if group else ""
+        part = f"//*[@role = 'group'][@aria-label = '{group}']" if group else ""
         controls = "self::input or self::select or self::textarea"
         labelled = f"ancestor::{label_of} or @id = //{label_of}/@for"
         field = self._one_of(f"{part}//*[{controls}][not(@readonly)][{labelled}]")
@@ -86,8 +86,9 @@ def find_a_row(user: Developer) -> None:
 
 def find_rows_by_an_attribute(user: Developer) -> None:
     user.press("orders")
+    user.press("Filters")
     user.fill("Attribute", "items[0].sku")
-    user.fill("Comparison", "begins with", "Filters")
+    user.fill("Comparison", "begins with", "Filter 1")
     user.fill("Value", "A-404")
     user.press("Search")
     user.sees("1 row found, 200 scanned")
@@ -98,6 +99,7 @@ def read_an_index_backwards(user: Developer) -> None:
     user.fill("Index", "by-state")
     user.sees("state (S)")
     user.fill("state", "paid")
+    user.press("Filters")
     user.fill("Order", "descending")
     user.press("Search")
     user.sees("rows found")
@@ -140,8 +142,9 @@ def add_a_similar_row(user: Developer) -> None:
 
 def delete_all_found_rows(user: Developer) -> None:
     user.press("readings")
+    user.press("Filters")
     user.fill("Attribute", "celsius")
-    user.fill("Comparison", ">", "Filters")
+    user.fill("Comparison", ">", "Filter 1")
     user.fill("Value", "23")
     user.press("Search")
     user.press("Delete all found")

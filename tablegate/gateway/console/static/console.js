@@ -15,7 +15,7 @@ document.addEventListener("submit", (event) => {
 
 const account = document.querySelector("form.account");
 if (account) account.addEventListener("submit", () => {
-  for (const key of Object.keys(localStorage)) if (key.startsWith("statements of ")) localStorage.removeItem(key);
+  for (const key of Object.keys(localStorage)) if (/^(statements of|searches) /.test(key)) localStorage.removeItem(key);
 });
 
 prepare(document);
@@ -39,6 +39,38 @@ function showTime(element, milliseconds) {
   const date = new Date(milliseconds);
   element.dateTime = date.toISOString();
   element.textContent = date.toISOString().replace("T", " ").replace("Z", " UTC");
+}
+
+// The list of tables beside a page, and other lists, are filtered as one types.
+for (const input of document.querySelectorAll("[data-filters]")) {
+  const items = [...document.querySelectorAll(input.dataset.filters)];
+  const filter = () => {
+    const words = input.value.toLowerCase().split(/\s+/);
+    for (const item of items) item.hidden = !words.every((word) => item.textContent.toLowerCase().includes(word));
+  };
+  input.hidden = false;
+  input.addEventListener("input", filter);
+  filter();  // the browser may have kept the text
+}
+
+// Details that stay as the visitor left them.
+for (const details of document.querySelectorAll("details[data-unfolds]")) {
+  if (localStorage.getItem(details.dataset.unfolds)) details.open = true;
+  details.addEventListener("toggle", () => {
+    if (details.open) localStorage.setItem(details.dataset.unfolds, "open");
+    else localStorage.removeItem(details.dataset.unfolds);
+  });
+}
+
+// A menu closes with Escape, and when something else is pressed.
+for (const menu of document.querySelectorAll("details.menu")) {
+  const summary = menu.querySelector("summary");
+  document.addEventListener("click", (event) => { if (!menu.contains(event.target)) menu.open = false; });
+  menu.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    menu.open = false;
+    summary.focus();
+  });
 }
 
 // Parts that are asked for again every ten seconds, while the page is visible.

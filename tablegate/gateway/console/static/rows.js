@@ -26,6 +26,62 @@ function rememberColumns(form) {
   location.replace(address);
 }
 
+// A further filter is a copy of the last one, with the next number.
+for (const button of document.querySelectorAll("[data-adds]")) {
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const filters = document.querySelectorAll(".filter");
+    const number = filters.length;
+    if (number >= 8) return;
+    const added = filters[number - 1].cloneNode(true);
+    added.setAttribute("aria-label", "Filter " + (number + 1));
+    added.querySelector(".error")?.remove();
+    for (const field of added.querySelectorAll("input, select")) {
+      field.name = field.name.replace(/\d*$/, number);
+      field.removeAttribute("aria-invalid");
+      if (field.matches("select")) field.selectedIndex = 0;
+      else field.value = "";
+    }
+    filters[number - 1].after(added);
+    added.querySelector("input").focus();
+  });
+}
+
+// The comparison "between" needs the second value, which is folded.
+for (const select of document.querySelectorAll("select[name=operator]")) {
+  select.addEventListener("change", () => {
+    const upper = select.form.elements.upper;
+    if (select.value !== "between" || !upper) return;
+    upper.closest("details").open = true;
+    upper.focus();
+  });
+}
+
+// The last searches of a table stay in this browser, for each visitor apart, until the visitor signs out (console.js).
+const searched = document.querySelector("[data-search]");
+const recent = document.querySelector(".recent");
+if (recent) rememberSearches();
+
+function rememberSearches() {
+  const key = recent.dataset.of;
+  let kept = JSON.parse(localStorage.getItem(key) || "[]");
+  const address = new URL(location.href);
+  for (const name of ["after", "before", "found", "scanned"]) address.searchParams.delete(name);
+  if (searched) {
+    const [text, query] = [searched.dataset.search, address.search];
+    kept = [[text, query], ...kept.filter((each) => each[0] !== text)].slice(0, 9);
+    localStorage.setItem(key, JSON.stringify(kept));
+  }
+  for (const [text, query] of kept) {
+    if (searched && text === searched.dataset.search) continue;
+    const link = document.createElement("a");
+    link.href = query;
+    link.textContent = text;
+    recent.append(link, " ");
+    recent.hidden = false;
+  }
+}
+
 // A search that stopped after some time goes on by itself until the page is full, or until it is cancelled.
 const results = document.getElementById("results");
 if (results && results.dataset.onward) goOn(results);
