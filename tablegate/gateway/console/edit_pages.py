@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from tablegate.gateway.console.reading import DELETING, PUTTING, TableReader
 from tablegate.gateway.console.row_tables import differences
 from tablegate.gateway.console.searches import BadSearch, kind_of
 from tablegate.gateway.console.sign_in import ConsoleUser
-from tablegate.gateway.console.value_texts import BadValue, text_of, value_of
+from tablegate.gateway.console.value_texts import EXPECTED, BadValue, text_of, value_of
 from tablegate.gateway.dialects.adapter import RowDisplay
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.writes import Remove, Replace, Write
@@ -29,17 +30,31 @@ from tablegate.gateway.model.values.values import Kind, Value
 ATTRIBUTES = 1000
 """Maximum number of attributes in a form. Larger rows are changed as JSON."""
 _LAYOUT = "\t\n\r"
+# Fields of this kind have milliseconds, and years from 1 on.
+_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)Z?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class RowField:
-    """One attribute in a form. `type` is the name of a type of the dialect. `error`: what is wrong with it, or ""."""
+    """One attribute in a form.
+
+    - `type`: the name of a type of the dialect.
+    - `error`: what is wrong with it, or "".
+    - `is_changed`: its value is not that of the row that is changed.
+    """
 
     name: str
     type: str
     text: str
     is_key: bool = False
     error: str = ""
+    is_changed: bool = False
+
+    @property
+    def local_time(self) -> str:
+        """The text as the value of a `datetime-local` field. "" if such a field cannot have it."""
+        found = _TIME.fullmatch(self.text)
+        return "" if found is None else found[1]
 
 
 class BadRow(ValueError):
@@ -81,14 +96,15 @@ def is_editable(table: Table, display: RowDisplay, row: Row) -> bool:
 
 
 def read_fields(given: Mapping[str, str], table: Table) -> list[RowField]:
-    """Return the fields of a submitted form, in order."""
+    """Return the fields of a submitted form, in order. Browsers send no value of a switch that is off."""
     keys = table.key_schema.names
     fields = []
-    for number in range(ATTRIBUTES + len(keys)):
+    for number in range(2 * ATTRIBUTES):  # the script of the page leaves gaps
         name = given.get(f"name{number}")
         if name is None:
-            break
-        text, type_name = given.get(f"value{number}", ""), given.get(f"type{number}", "")
+            continue
+        type_name = given.get(f"type{number}", "")
+        text = given.get(f"value{number}", "false" if type_name else "")
         fields.append(RowField(name, type_name, text, name in keys))
     return fields
 
@@ -123,6 +139,16 @@ def values_of(
         else {name: value for name, value in old.latest.items() if not _is_shown(display, value)}
     )
     return {**hidden, **values}
+
+
+def _marked(fields: Sequence[RowField], table: Table, display: RowDisplay, old: Row | None) -> list[RowField]:
+    """Return the fields of a form, with a mark on those whose value is not that of the old row."""
+    if old is None:
+        return list(fields)
+    before = {(each.name, each.type, _lines(each.text)) for each in fields_of(table, display, old)}
+    return [
+        replace(each, is_changed=(each.name, each.type, _lines(each.text)) not in before) for each in fields
+    ]
 
 
 def _value(field: RowField, table: Table, display: RowDisplay, old: Row | None) -> Value:
@@ -227,7 +253,8 @@ class EditPages(Pages):
         try:
             write = self._write_of(table, form, old)
         except BadRow as error:
-            return self._show(visitor, table, form._replace(fields=error.fields), 400, str(error))
+            fields = _marked(error.fields, table, self._display(table), old)
+            return self._show(visitor, table, form._replace(fields=fields), 400, str(error))
         except (ValueError, TypeError) as error:
             return self._show(visitor, table, form, 400, f"This is not a valid row of {table.name}: {error}.")
         if form.place and str("" if old is None else old.modified_at) != form.revision:
@@ -317,9 +344,13 @@ class EditPages(Pages):
         changed: Sequence[Any] = (),
     ) -> Any:  # fmt: skip
         display: RowDisplay = self._display(table)
+        types = display.type_names
+        # The error of a document stands below it, that of a form above it: those of its values are beside them.
+        json_error, problem = (problem, "") if form.is_json and status == 400 else ("", problem)
         return render(
             "edit.html", status, visitor=visitor, table=table, form=form, problem=problem, changed=changed,
-            types=list(display.type_names.values()), json_form=display.form,
+            json_error=json_error, kinds={name: kind.value for kind, name in types.items()}, expected=EXPECTED,
+            new_field=RowField("", next(iter(types.values())), ""), json_form=display.form,
         )  # fmt: skip
 
 

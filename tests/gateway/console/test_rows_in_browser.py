@@ -8,7 +8,9 @@ from urllib.parse import urlsplit
 
 import pytest
 from selenium import webdriver
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.expected_conditions import staleness_of
 from selenium.webdriver.support.select import Select
@@ -154,11 +156,12 @@ def test_every_form_about_rows_is_accepted(
     fill(browser, "value1", "7")
     fill(browser, "name2", "words")
     fill(browser, "value2", "one")
-    press("Add an attribute", "Add a row")
+    browser.find_element(By.CSS_SELECTOR, "[value=add]").click()
     fill(browser, "name3", "many")
     fill(browser, "type3", "N")
     fill(browser, "value3", "many")
-    press("Save", "This must be a number")
+    press("Save", "Some values are not valid")
+    assert text_of(browser, "#error3") == "This must be a number of at most 38 digits."
     browser.get_log("browser")  # the refusal is in it
     fill(browser, "value3", "12.5")
     press("Save", "As JSON")
@@ -340,3 +343,127 @@ def test_long_values_open_in_place(
     assert len(value.text) < 100
     value.find_element(By.TAG_NAME, "summary").click()
     assert len(value.text) > 900
+
+
+# The form of a row
+
+ORDER: dict[str, Any] = {
+    "p": {"S": "order"}, "s": {"N": "1"}, "gift": {"BOOL": False}, "total": {"N": "12.50"}, "old": {"S": "x"},
+    "items": {"L": [{"M": {"sku": {"S": "A"}, "count": {"N": "12345678901234567890123456789012345678"}}}]},
+    "sizes": {"NS": ["1", "12345678901234567890"]}, "none": {"NULL": True},
+}  # fmt: skip
+
+
+def order_of(songs: Live) -> Any:
+    key = {"p": ORDER["p"], "s": ORDER["s"]}
+    item = songs.client.get_item(TableName="songs", Key=key, ConsistentRead=True)["Item"]
+    return {name: {"NS": sorted(value["NS"])} if "NS" in value else value for name, value in item.items()}
+
+
+def field_of(browser: webdriver.Chrome, name: str) -> WebElement:
+    """Return the fieldset of an attribute."""
+    path = f"//fieldset[legend = '{name}']"
+    return browser.find_element(By.XPATH, path)
+
+
+def test_a_form_marks_its_changes_and_ctrl_enter_saves_them(
+    songs: Live, browser: webdriver.Chrome, visit: Callable[[str], None]
+) -> None:
+    songs.client.put_item(TableName="songs", Item=ORDER)
+    visit("/rows?key0=order&")
+    link(browser, "1").click()
+    link(browser, "Edit").click()
+    assert not found(browser, "fieldset.changed")
+    field_of(browser, "gift").find_element(By.CSS_SELECTOR, "[role=switch]").click()
+    total = field_of(browser, "total").find_element(By.CSS_SELECTOR, "[name^=value]")
+    total.send_keys("x")
+    assert (
+        field_of(browser, "total").find_element(By.CSS_SELECTOR, ".error").text.startswith("This must be a")
+    )
+    total.send_keys(Keys.BACKSPACE)
+    assert not found(browser, ".error")
+    field_of(browser, "old").find_element(By.CSS_SELECTOR, "[name=step]").click()
+    tree = field_of(browser, "items").find_element(By.CSS_SELECTOR, ".tree")
+    tree.find_element(By.CSS_SELECTOR, "[aria-label='Value of items member sku']").send_keys("B")
+    tree.find_element(By.CSS_SELECTOR, "[aria-label='Remove items member count']").click()
+    tree.find_element(By.CSS_SELECTOR, "[aria-label='Add to items member']").click()
+    browser.switch_to.active_element.send_keys("size", Keys.TAB, Keys.TAB, "XL")
+    assert len(found(browser, "fieldset.changed")) == 2 and len(found(browser, "fieldset.removed")) == 1
+    assert text_of(browser, "#changes-made") == "3 changes to save"
+    total.send_keys(Keys.CONTROL, Keys.ENTER)
+    waiting(browser).until(lambda _: "As JSON" in text_of(browser, "main"))
+    items = [{"M": {"sku": {"S": "AB"}, "size": {"S": "XL"}}}]
+    expected = {**ORDER, "gift": {"BOOL": True}, "total": {"N": "12.5"}, "items": {"L": items}}
+    del expected["old"]
+    assert order_of(songs) == expected
+    assert problems(browser) == []
+
+
+def test_json_and_tree_of_a_value_follow_each_other(
+    songs: Live, browser: webdriver.Chrome, visit: Callable[[str], None]
+) -> None:
+    songs.client.put_item(TableName="songs", Item=ORDER)
+    visit("/rows?key0=order&")
+    link(browser, "1").click()
+    link(browser, "Edit").click()
+    sizes = field_of(browser, "sizes")
+    document = sizes.find_element(By.TAG_NAME, "textarea")
+    assert [each.get_attribute("value") for each in sizes.find_elements(By.CSS_SELECTOR, ".leaf")] == [
+        "1",
+        "12345678901234567890",
+    ]
+    document.clear()
+    document.send_keys("[2, 3")
+    assert sizes.find_element(By.CSS_SELECTOR, ".error").text == "This must be a JSON list such as [1, 2.5]."
+    document.send_keys(", 4]")
+    assert len(sizes.find_elements(By.CSS_SELECTOR, ".leaf")) == 3
+    sizes.find_elements(By.CSS_SELECTOR, ".leaf")[0].send_keys("0")
+    assert document.get_attribute("value") == "[20, 3, 4]"
+    number = field_of(browser, "none").find_element(By.CSS_SELECTOR, "[name^=type]")
+    Select(number).select_by_visible_text("M")
+    assert field_of(browser, "none").find_element(By.TAG_NAME, "textarea").get_attribute("value") == "{}"
+    document.send_keys(Keys.CONTROL, Keys.ENTER)
+    waiting(browser).until(lambda _: "As JSON" in text_of(browser, "main"))
+    assert order_of(songs) == {
+        **ORDER,
+        "total": {"N": "12.5"},
+        "sizes": {"NS": ["20", "3", "4"]},
+        "none": {"M": {}},
+    }
+    assert problems(browser) == []
+
+
+def test_one_value_is_changed_in_the_list(
+    songs: Live, browser: webdriver.Chrome, visit: Callable[[str], None]
+) -> None:
+    songs.client.put_item(TableName="songs", Item=ORDER)
+    visit("/rows?key0=order&")
+
+    def cell(name: str) -> WebElement:
+        return browser.find_element(By.CSS_SELECTOR, f"#rows td[data-label={name}]")
+
+    def entry() -> WebElement:
+        waiting(browser).until(lambda _: found(browser, ".in-cell .entry"))
+        return browser.find_element(By.CSS_SELECTOR, ".in-cell fieldset:not([hidden]) [name^=value]")
+
+    ActionChains(browser).double_click(cell("total")).perform()
+    entry().send_keys("x", Keys.ENTER)
+    waiting(browser).until(lambda _: found(browser, ".in-cell [role=alert]"))
+    assert text_of(browser, ".in-cell [role=alert]") == "This must be a number of at most 38 digits."
+    browser.get_log("browser")  # the refusal is in it
+    entry().send_keys(Keys.BACKSPACE, "12.57", Keys.ENTER)
+    waiting(browser).until(lambda _: cell("total").text == "12.57" and not found(browser, ".in-cell"))
+
+    browser.switch_to.active_element.send_keys(Keys.ARROW_LEFT, Keys.ENTER)  # with the keyboard alone
+    waiting(browser).until(lambda _: found(browser, ".in-cell"))
+    browser.switch_to.active_element.send_keys(Keys.ESCAPE)
+    assert not found(browser, ".in-cell")
+    theirs = {**ORDER, "total": {"N": "1"}}
+    ActionChains(browser).double_click(cell("gift")).perform()
+    entry().click()
+    songs.client.put_item(TableName="songs", Item=theirs)
+    entry().send_keys(Keys.CONTROL, Keys.ENTER)
+    waiting(browser).until(lambda _: found(browser, ".in-cell [role=alert]"))
+    assert "changed after this form was opened" in text_of(browser, ".in-cell [role=alert]")
+    assert order_of(songs) == theirs
+    browser.get_log("browser")

@@ -124,6 +124,99 @@ async function pageAt(request) {
   } catch (error) { return null; }  // the server is away: the link stays
 }
 
+// One value is changed in its cell. The form of its row is fetched, and sent with this one change: so the server checks that the row
+// is still the same, and that the visitor may change it.
+const cells = document.getElementById("rows");
+const cellHint = document.getElementById("cell-hint");
+if (cells && cellHint) changeCells(cells);
+
+function changeCells(table) {
+  cellHint.hidden = false;
+  const isValue = (cell) => cell && cell.matches("tr[data-edit] > td[data-label]:not(:has(> a))");
+  table.addEventListener("dblclick", (event) => {
+    const cell = event.target.closest("td");
+    if (isValue(cell) && !event.target.closest("form")) changeCell(cell);
+  });
+  table.addEventListener("keydown", (event) => {
+    const cell = event.target.closest("td, th");
+    if (!cell || event.target.closest("form, input") || event.altKey || event.ctrlKey || event.metaKey) return;
+    if (event.key === "Enter" && event.target === cell && isValue(cell)) changeCell(cell);
+    else if (!moved(cell, event.key)) return;
+    event.preventDefault();
+  });
+}
+
+function moved(cell, key) {
+  const row = cell.parentElement;
+  const next = {
+    ArrowLeft: cell.previousElementSibling, ArrowRight: cell.nextElementSibling,
+    ArrowUp: row.previousElementSibling?.cells[cell.cellIndex], ArrowDown: row.nextElementSibling?.cells[cell.cellIndex],
+  }[key];
+  if (!next) return false;
+  const target = next.querySelector("a, input") || next;
+  if (target === next) next.tabIndex = -1;
+  target.focus();
+  return true;
+}
+
+async function changeCell(cell) {
+  const row = cell.parentElement;
+  const address = row.dataset.edit;
+  const page = await pageAt(fetch(address));
+  const form = page && page.querySelector("form.edit");
+  if (!form || form.querySelector("[name=row]")) { location = address; return; }
+  const shown = document.importNode(form, true);
+  const named = [...shown.querySelectorAll("fieldset.attribute")].find((each) => each.querySelector("[name^=name]").value === cell.dataset.label);
+  shown.classList.add("in-cell");
+  editForm(shown);
+  const attribute = named || addAttribute(shown);
+  if (!named) {
+    attribute.querySelector("[name^=name]").value = cell.dataset.label;
+    attribute.querySelector("label:has(select)").classList.add("chosen-type");
+  }
+  for (const each of shown.querySelectorAll("fieldset.attribute")) each.hidden = each !== attribute;
+  shown.querySelector("[value=add]").remove();
+  const before = [...cell.childNodes];
+  const close = () => {
+    cell.replaceChildren(...before);
+    cell.tabIndex = -1;
+    cell.focus();
+  };
+  shown.querySelector(".actions a").addEventListener("click", (event) => {
+    event.preventDefault();
+    close();
+  });
+  shown.addEventListener("keydown", (event) => { if (event.key === "Escape") close(); });
+  shown.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const answer = await fetch(shown.action, {method: "POST", body: new URLSearchParams(new FormData(shown))});
+    const found = new DOMParser().parseFromString(await answer.text(), "text/html");
+    if (answer.ok) { await showRow(row, cell.cellIndex); return; }
+    const reason = found.querySelector("fieldset .error") || found.querySelector("[role=alert]");
+    shown.querySelector("[role=alert]")?.remove();
+    const alert = element("p", {textContent: reason ? reason.textContent : "The server does not answer."});
+    alert.setAttribute("role", "alert");
+    attribute.querySelector(".error")?.remove();
+    attribute.after(alert);
+  });
+  cell.replaceChildren(shown);
+  const field = shown.querySelector("fieldset:not([hidden]) .entry :is(input, textarea)");
+  field.focus();
+  field.select();
+}
+
+// Show a row as the server has it now. If it is no longer on the page, the page is loaded again.
+async function showRow(row, at) {
+  const page = await pageAt(fetch(location.href));
+  const fresh = page && [...page.querySelectorAll("#rows tr[data-edit]")].find((each) => each.dataset.edit === row.dataset.edit);
+  const isSame = fresh && page.querySelector("#rows thead").textContent === document.querySelector("#rows thead").textContent;
+  if (!isSame) { location.reload(); return; }
+  prepare(page);
+  row.replaceWith(fresh);
+  fresh.cells[at].tabIndex = -1;
+  fresh.cells[at].focus();
+}
+
 // A change of many rows goes on by itself, too.
 const bulk = document.getElementById("bulk");
 if (bulk && bulk.dataset.onward) changeOn(bulk);
