@@ -27,7 +27,7 @@ RANGES: Mapping[str, tuple[str, int]] = {
 }
 """The periods that charts can show: text and seconds, by name."""
 MOST_LINES = 6
-_HEIGHT, _LABEL_HEIGHT = 150, 17
+_HEIGHT = 150
 BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, math.inf)
 """Bounds of the latency's histogram, in seconds."""
 
@@ -37,26 +37,34 @@ Curve = tuple[str, CurveValues]
 
 
 class Line(NamedTuple):
-    """A curve as it is drawn. `parts`: points of each part without gaps. `label_y`: the place of its label beside it."""
+    """A curve as it is drawn. `now`: its last value. `parts`: points of each part without gaps."""
 
     label: str
     now: str
     parts: Sequence[str]
-    label_y: float
 
 
 class Chart(NamedTuple):
     """A chart as it is drawn, in units of pixels from above. The width of a line is the number of its intervals.
 
-    grid: (place from above, text) of each line of the grid.
+    - `grid`: (place from above, text) of each line of the grid. `top`: the value of the highest one.
+    - `seconds`: the period. `empty`: the text in place of the curves, "" if they have values.
     """
 
     title: str
+    unit: str
     lines: Sequence[Line]
     grid: Sequence[tuple[float, str]]
-    since: str
+    top: float
+    seconds: int
     width: int
+    empty: str = ""
     height: int = _HEIGHT
+
+    @property
+    def since(self) -> str:
+        """The text of the earliest time."""
+        return f"{_period_text(self.seconds)} ago"
 
     @property
     def summary(self) -> str:
@@ -70,27 +78,28 @@ def server_counters() -> list[Counter]:
     return [Counter("server", "", each) for each in (*names, *(bucket(bound) for bound in BOUNDS))]
 
 
-SERVER_CHARTS: Mapping[str, tuple[str, str, Callable[[Excerpt], list[Curve]]]] = {
+SERVER_CHARTS: Mapping[str, tuple[str, str, str, Callable[[Excerpt], list[Curve]]]] = {
     "requests": (
-        "Requests per second", "",
+        "Requests per second", "", "requests",
         lambda found: [("all", _rates(found, "requests")), ("errors", _rates(found, "errors"))],
     ),
     "latencies": (
-        "Latency", "ms",
+        "Latency", "ms", "requests",
         lambda found: [("median", _quantiles(found, 0.5)), ("99 %", _quantiles(found, 0.99))],
     ),
-    "ticks": ("Requests per database batch", "", lambda found: [("mean", _per_tick(found))]),
+    "ticks": ("Requests per database batch", "", "database batches", lambda found: [("mean", _per_tick(found))]),
     "throttles": (
-        "Throttled requests per second (429 and 503)", "", lambda found: [("throttled", _rates(found, "throttled"))],
+        "Throttled requests per second (429 and 503)", "", "throttled requests",
+        lambda found: [("throttled", _rates(found, "throttled"))],
     ),
 }  # fmt: skip
-"""Title, unit and curves of each chart of the server, by name."""
+"""Title, unit, what is counted, and curves of each chart of the server, by name."""
 
 
 def server_chart(history: MetricHistory, name: str, seconds: int) -> Chart:
     """Return a chart of the server."""
-    title, unit, curves = SERVER_CHARTS[name]
-    return drawn(title, unit, curves(history.excerpt(server_counters(), seconds)), seconds)
+    title, unit, counted, curves = SERVER_CHARTS[name]
+    return drawn(title, unit, curves(history.excerpt(server_counters(), seconds)), seconds, counted)
 
 
 def operations_chart(history: MetricHistory, seconds: int) -> Chart:
@@ -99,7 +108,7 @@ def operations_chart(history: MetricHistory, seconds: int) -> Chart:
     found = history.excerpt(counters, seconds)
     chosen = sorted(counters, key=lambda each: -found.total(each))[:MOST_LINES]
     curves = [(each.name.partition(" ")[2], found.rates(each)) for each in chosen if found.total(each)]
-    return drawn("Requests per second by operation", "", curves, seconds)
+    return drawn("Requests per second by operation", "", curves, seconds, "requests")
 
 
 def tables_chart(history: MetricHistory, tables: Sequence[str], seconds: int) -> Chart:
@@ -109,7 +118,7 @@ def tables_chart(history: MetricHistory, tables: Sequence[str], seconds: int) ->
     }
     found = history.excerpt([each for counters in chosen.values() for each in counters], seconds)
     curves = [(name, _sums(*(found.rates(each) for each in counters))) for name, counters in chosen.items()]
-    return drawn("Units per second by table", "", curves, seconds)
+    return drawn("Units per second by table", "", curves, seconds, "requests to these tables")
 
 
 def _sums(reads: CurveValues, writes: CurveValues) -> CurveValues:
@@ -124,7 +133,7 @@ def table_chart(history: MetricHistory, table: str, seconds: int) -> Chart:
     """Return the units of a table."""
     found = history.excerpt([Counter("table", table, kind) for kind in ("read", "write")], seconds)
     curves = [(counter.figure, found.rates(counter)) for counter in found.growth]
-    return drawn("Units per second", "", curves, seconds)
+    return drawn("Units per second", "", curves, seconds, "requests to this table")
 
 
 class OperationMetrics(NamedTuple):
@@ -192,25 +201,24 @@ def _per_tick(found: Excerpt) -> CurveValues:
     return [joined / number if number else None for number, joined in zip(ticks, requests, strict=True)]
 
 
-def drawn(title: str, unit: str, curves: Sequence[Curve], seconds: int) -> Chart:
-    """Return a chart of curves with equally many values."""
+def drawn(title: str, unit: str, curves: Sequence[Curve], seconds: int, counted: str) -> Chart:
+    """Return a chart of curves with equally many values. `counted`: what there is none of if all values are 0."""
     highest = max((value for _, values in curves for value in values if value is not None), default=0.0)
     step = _step(highest)
     top = step * max(1, math.ceil(highest / step - 1e-9))
     grid = [
-        (_HEIGHT * (1 - number * step / top), f"{number * step:,.4g} {unit}".strip())
+        (_HEIGHT * (1 - number * step / top), figure(number * step, unit))
         for number in range(round(top / step) + 1)
     ]
-    ends = [
-        _HEIGHT * (1 - (next((value for value in reversed(values) if value is not None), 0.0)) / top)
-        for _, values in curves
-    ]
-    lines = [
-        Line(label, _latest(values, unit), _parts(values, top), label_y)
-        for (label, values), label_y in zip(curves, _apart(ends), strict=True)
-    ]
-    since = next(text for text, length in RANGES.values() if length == seconds)
-    return Chart(title, lines, grid, f"{since} ago", max((len(values) for _, values in curves), default=1))
+    lines = [Line(label, _latest(values, unit), _parts(values, top)) for label, values in curves]
+    period = _period_text(seconds).removeprefix("1 ")
+    empty = "" if highest > 0 else f"No {counted} in the last {period}."
+    width = max((len(values) for _, values in curves), default=1)
+    return Chart(title, unit, lines, grid, top, seconds, width, empty)
+
+
+def _period_text(seconds: int) -> str:
+    return next(text for text, length in RANGES.values() if length == seconds)
 
 
 def _step(highest: float) -> float:
@@ -223,7 +231,7 @@ def _step(highest: float) -> float:
 
 def _latest(values: CurveValues, unit: str) -> str:
     latest = values[-1] if values else None
-    return "-" if latest is None else f"{latest:,.3g} {unit}".strip()
+    return "-" if latest is None else figure(latest, unit)
 
 
 def _parts(values: CurveValues, top: float) -> list[str]:
@@ -233,23 +241,30 @@ def _parts(values: CurveValues, top: float) -> list[str]:
         if value is None:
             parts.append([])
         else:
-            parts[-1].append(f"{at + 0.5},{_HEIGHT * (1 - value / top):.1f}")
+            parts[-1].append(f"{at + 0.5},{_HEIGHT * (1 - value / top):.3f}")
     return [" ".join(part if len(part) > 1 else part * 2) for part in parts if part]
 
 
-def _apart(places: Sequence[float]) -> list[float]:
-    """Return places near those of labels, so far apart that no two labels overlap, in the order of `places`."""
-    order = sorted(range(len(places)), key=lambda each: places[each])
-    moved = [0.0] * len(places)
-    lowest = 0.0
-    for each in order:
-        moved[each] = lowest = max(lowest, places[each])
-        lowest += _LABEL_HEIGHT
-    limit = float(_HEIGHT)
-    for each in reversed(order):
-        moved[each] = min(moved[each], limit)
-        limit = moved[each] - _LABEL_HEIGHT
-    return moved
+def figure(value: float, unit: str) -> str:
+    """Return a value as people write it: `12.5`, `1,234`, `56.7 k`. Of "ms" in the fitting unit of time: `250 µs`, `5 s`."""
+    if unit == "ms":
+        name, size = next(
+            (each for each in _TIMES if value >= each[1]), ("µs", 0.001) if value else ("ms", 1.0)
+        )
+    else:
+        name, size = next((each for each in _LARGE if value >= 10 * each[1]), ("", 1.0))
+    return f"{_digits(value / size)} {name}".strip()
+
+
+_TIMES = (("min", 60_000.0), ("s", 1_000.0), ("ms", 1.0))
+"""Units of time in milliseconds."""
+_LARGE = (("G", 1e9), ("M", 1e6), ("k", 1e3))
+
+
+def _digits(value: float) -> str:
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if value >= 0.001 or not value else "under 0.001"
 
 
 _NO_METRICS = (
@@ -286,7 +301,7 @@ class MetricPages(Pages):
         of_tables = tables_chart(history, _names(tables), seconds)
         return render(
             "metrics.html", visitor=visitor, charts=shown, operations=operations, tables=tables,
-            has_more_tables=more, period=period, periods=RANGES, shows_server=visitor.sees_everything,
+            has_more_tables=more, period=period, periods=RANGES, shows_server=visitor.sees_everything, figure=figure,
             tables_chart=of_tables, tables_link=self._link(period, "tables"),
             own_address=functools.partial(flask.url_for, "console.metrics"),
         )  # fmt: skip

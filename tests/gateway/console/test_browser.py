@@ -144,12 +144,19 @@ def test_a_walk_through_all_pages(
     link(browser, "Metrics").click()
     waiting(browser).until(lambda _: _are_drawn(browser))
     keep("metrics")
+    waiting(browser).until(lambda _: "UTC: all" in _read_values(browser))
     assert problems(browser) == []
 
 
 def _is_followed(browser: webdriver.Chrome, live: Live) -> bool:
     live.client.put_item(TableName="songs", Item={"p": {"S": EVIL}, "s": {"N": "1"}})
     return len(browser.find_elements(By.CSS_SELECTOR, "#changes li")) > 1
+
+
+def _read_values(browser: webdriver.Chrome) -> str:
+    """Return what the first chart says of the interval before the last one."""
+    browser.find_element(By.CSS_SELECTOR, ".plot").send_keys(Keys.ARROW_LEFT)
+    return text_of(browser, ".chart [role=status]")
 
 
 def _are_drawn(browser: webdriver.Chrome) -> bool:

@@ -33,6 +33,70 @@ function prepare(part) {
     }
   }
   for (const time of part.querySelectorAll("[data-ms]")) showTime(time, Number(time.dataset.ms));
+  for (const plot of part.querySelectorAll(".plot")) readValues(plot);
+}
+
+// The values of a chart under the pointer, and at a place that the arrow keys move. The legend shows them.
+function readValues(plot) {
+  const chart = plot.closest(".chart");
+  const curves = plot.querySelector(".curves");
+  const {width, height} = curves.viewBox.baseVal;
+  const top = Number(plot.dataset.top);
+  const values = [...curves.querySelectorAll("g")].map((line) => {
+    const points = [...line.querySelectorAll("polyline")].flatMap((part) => part.getAttribute("points").split(" "));
+    return new Map(points.map((point) => point.split(",").map(Number)).map(([x, y]) => [Math.floor(x), top * (1 - y / height)]));
+  });
+  const shown = [...chart.querySelectorAll(".legend strong")];
+  const latest = shown.map((each) => each.textContent);
+  const status = chart.querySelector("[role=status]");
+  const cursor = document.createElementNS(curves.namespaceURI, "line");
+  cursor.setAttribute("class", "cursor");
+  cursor.setAttribute("y2", height);
+  let place = width;
+
+  function show(at) {
+    place = Math.max(0, Math.min(width - 1, at));
+    cursor.setAttribute("x1", place + 0.5);
+    cursor.setAttribute("x2", place + 0.5);
+    curves.append(cursor);
+    shown.forEach((each, number) => {
+      const value = values[number].get(place);
+      each.textContent = value === undefined ? "-" : figure(value, plot.dataset.unit);
+    });
+    const time = new Date(Date.now() - 1000 * plot.dataset.seconds * (1 - (place + 0.5) / width));
+    status.textContent = `at ${time.toISOString().slice(11, 16)} UTC: ` +
+      [...chart.querySelectorAll(".legend li")].map((each) => each.textContent.trim()).join(", ");
+  }
+
+  function hide() {
+    place = width;
+    cursor.remove();
+    status.textContent = "";
+    shown.forEach((each, number) => { each.textContent = latest[number]; });
+  }
+
+  plot.addEventListener("pointermove", (event) => {
+    const area = curves.getBoundingClientRect();
+    show(Math.floor((event.clientX - area.left) / area.width * width));
+  });
+  plot.addEventListener("pointerleave", hide);
+  plot.addEventListener("blur", hide);
+  plot.addEventListener("keydown", (event) => {
+    const far = Math.ceil(width / 12);
+    const next = {ArrowLeft: place - 1, ArrowRight: place + 1, PageUp: place - far, PageDown: place + far, Home: 0, End: width - 1}[event.key];
+    if (next === undefined) return;
+    event.preventDefault();
+    show(next);
+  });
+}
+
+// A value as metric_pages.py writes it.
+function figure(value, unit) {
+  const units = unit === "ms" ? [["min", 60000, 1], ["s", 1000, 1], ["ms", 1, 1], ["µs", 0.001, 0]] : [["G", 1e9, 10], ["M", 1e6, 10], ["k", 1e3, 10]];
+  const [name, size] = unit === "ms" && value < 1e-9 ? ["ms", 1] : units.find((each) => value >= each[1] * each[2]) || ["", 1];
+  const number = value / size;
+  const digits = number >= 100 ? Math.round(number).toLocaleString("en") : number >= 0.001 ? String(Number(number.toPrecision(3))) : "0";
+  return `${digits} ${name}`.trim();
 }
 
 function showTime(element, milliseconds) {
@@ -79,11 +143,14 @@ setInterval(() => {
 }, 10000);
 
 async function refresh(part) {
+  const isInUse = () => part.matches(":hover, :focus-within");
+  if (isInUse()) return;
   try {
     const answer = await fetch(part.dataset.refresh);
     if (!answer.ok) return;
     const found = new DOMParser().parseFromString(await answer.text(), "text/html");
     const fresh = found.querySelector("[data-refresh]");
+    if (isInUse()) return;
     prepare(fresh);
     part.replaceWith(fresh);
   } catch (error) { /* the server is away: it is asked again */ }
