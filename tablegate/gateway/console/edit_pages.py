@@ -345,8 +345,9 @@ class EditPages(Pages):
     ) -> Any:  # fmt: skip
         display: RowDisplay = self._display(table)
         types = display.type_names
-        # The error of a document stands below it, that of a form above it: those of its values are beside them.
-        json_error, problem = (problem, "") if form.is_json and status == 400 else ("", problem)
+        json_error = ""
+        if form.is_json and status == 400:
+            json_error, problem = problem, "Nothing was saved. The error is below the row."
         return render(
             "edit.html", status, visitor=visitor, table=table, form=form, problem=problem, changed=changed,
             json_error=json_error, kinds={name: kind.value for kind, name in types.items()}, expected=EXPECTED,

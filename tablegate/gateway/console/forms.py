@@ -35,6 +35,15 @@ from tablegate.gateway.security import gate
 from tablegate.gateway.security.credentials import SHARED_NAMESPACE
 
 
+class FieldGroup(NamedTuple):
+    """Fields of a form under one heading. `is_open`: a folded group whose fields have values or errors."""
+
+    heading: str
+    fields: Sequence[Field]
+    is_folded: bool
+    is_open: bool
+
+
 class ShownForm(NamedTuple):
     """A form of a page: its values, and the errors of the last attempt. `id` is unique on the page."""
 
@@ -56,12 +65,20 @@ class ShownForm(NamedTuple):
         return "danger" if self.form.is_dangerous else "primary" if self.key == "create" else ""
 
     @property
-    def groups(self) -> list[tuple[str, list[Field]]]:
-        """The fields by the headings with which they are shown."""
-        return [
+    def groups(self) -> list[FieldGroup]:
+        """The fields by the headings with which they are shown. Those after the first heading are folded."""
+        found = [
             (group, list(fields))
             for group, fields in itertools.groupby(self.form.fields, key=lambda each: each.group)
         ]
+        headed = next((at for at, (group, _) in enumerate(found) if group), len(found))
+        return [
+            FieldGroup(group, fields, at > headed, any(map(self._is_touched, fields)))
+            for at, (group, fields) in enumerate(found)
+        ]
+
+    def _is_touched(self, field: Field) -> bool:
+        return field.name in self.errors or self.values[field.name] != field.value
 
 
 class Attempt(NamedTuple):

@@ -18,7 +18,7 @@ from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.control import access
 from tablegate.gateway.dialects.dialect import Gateway
 from tablegate.gateway.doctor.examination import BoundedExamination
-from tablegate.gateway.doctor.findings import DOCUMENTATION, Severity
+from tablegate.gateway.doctor.findings import DOCUMENTATION
 from tablegate.gateway.features.jobs.job_commands import Job
 from tablegate.gateway.observability.audit_sinks import is_readable
 
@@ -227,7 +227,5 @@ class HealthPages(Pages):
             visitor=visitor,
             problems=[each for each in found if each.is_problem],
             others=[each for each in found if not each.is_problem],
-            checked=[each.check for each in found if each.level is Severity.OK],
-            skipped=[each.check for each in found if each.level is Severity.SKIPPED],
             documentation=DOCUMENTATION,
         )

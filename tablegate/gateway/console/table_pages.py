@@ -30,7 +30,7 @@ from tablegate.gateway.console.pages import (
     server_url,
     stream_of,
 )
-from tablegate.gateway.console.reading import DESCRIBING, STREAMING
+from tablegate.gateway.console.reading import DESCRIBING, LOOKING_UP, STREAMING
 from tablegate.gateway.console.searches import BadSearch
 from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.control.access import CONSOLE
@@ -39,6 +39,7 @@ from tablegate.gateway.dialects.administration_forms import BadField, PlacedForm
 from tablegate.gateway.dialects.dialect import Gateway
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 from tablegate.gateway.model.commands.row_search import RowSearch
+from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.observability.metrics import history
 
@@ -136,6 +137,13 @@ class StreamPages(Pages):
 
 
 _FIELDS = 40
+
+
+def _restored() -> str:
+    """Return the name of the table that the last form of the visitor restores, "" if it restored none."""
+    return flask.request.args.get("restored", "")[:255]
+
+
 _FINDING = Purpose((Permission.DESCRIBE, Permission.ALTER, Permission.DROP))
 
 
@@ -177,7 +185,15 @@ class AdministrationPages(Pages):
         refused = self._run(visitor, administration, namespace, None, attempt)
         if refused is not None:
             return self._new_table(visitor, refused)
-        return flask.redirect(flask.url_for("console.tables"), 303)
+        return flask.redirect(self._place_of_new(visitor, namespace, attempt.values["name"]), 303)
+
+    def _place_of_new(self, visitor: ConsoleUser, namespace: str, name: str) -> str:
+        """Return the URL of the rows of a table. If the visitor may not look them up, it is that of the list of tables."""
+        try:
+            table = self._reading(visitor).table(namespace, name, LOOKING_UP)
+        except GatewayError:
+            return flask.url_for("console.tables")
+        return address("console.rows", table)
 
     def _new_table(self, visitor: ConsoleUser, attempt: Attempt | None) -> Any:
         creating = self._operations.creating(visitor)
@@ -205,7 +221,8 @@ class AdministrationPages(Pages):
         done = administration.forms.get(flask.request.args.get("done", ""))
         return render(
             "settings.html", 200 if attempt is None else 400, visitor=visitor, table=table, dialect=administration.dialect,
-            choices=choices, done=None if done is None else done.done, action=f"{CONSOLE}/settings/change",
+            choices=choices, done=None if done is None else done.done, restored=_restored(),
+            action=f"{CONSOLE}/settings/change",
             **self._shown(visitor, administration, table.namespace, table, sections, attempt),
         )  # fmt: skip
 
@@ -222,7 +239,10 @@ class AdministrationPages(Pages):
             return self._settings(visitor, refused)
         if key == "delete":
             return flask.redirect(flask.url_for("console.tables"), 303)
-        place = address("console.settings", table, dialect=administration.dialect, done=key)
+        restored = attempt.values.get("target")
+        place = address(
+            "console.settings", table, dialect=administration.dialect, done=key, restored=restored
+        )
         return flask.redirect(place, 303)
 
     def _dialect_of(self, table: Table, choices: Sequence[DialectAdministration]) -> DialectAdministration:
@@ -245,7 +265,9 @@ class AdministrationPages(Pages):
         refused = self._run(visitor, administration, namespace, None, attempt)
         if refused is not None:
             return self._backups(visitor, refused)
-        return flask.redirect(flask.url_for("console.backups", namespace=namespace, done=key), 303)
+        restored = attempt.values.get("target")
+        place = flask.url_for("console.backups", namespace=namespace, done=key, restored=restored)
+        return flask.redirect(place, 303)
 
     def _backups(self, visitor: ConsoleUser, attempt: Attempt | None) -> Any:
         administration, namespace = self._backup_place(visitor)
@@ -257,7 +279,7 @@ class AdministrationPages(Pages):
         return render(
             "backups.html", 200 if attempt is None else 400, visitor=visitor, namespace=namespace,
             dialect=administration.dialect, done=None if done is None else done.done,
-            action=f"{CONSOLE}/backups/change",
+            restored=_restored(), action=f"{CONSOLE}/backups/change",
             **self._shown(visitor, administration, namespace, None, sections, attempt),
         )  # fmt: skip
 

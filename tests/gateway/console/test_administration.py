@@ -85,14 +85,34 @@ def new(console: Console, status: int = 200, dialect: str = "dynamodb", **values
     )
 
 
+INDEX = {"scope": "GlobalSecondaryIndexes", "partition_type": "S", "sort_type": "S", "projection": "ALL"}
+"""The values of the form's fields of an index that is not created."""
+
+
 # New tables
+
+
+def test_optional_parts_of_a_new_table_are_folded_until_they_have_values(console: Console) -> None:
+    def folded(page: str) -> list[tuple[str, str]]:
+        return re.findall(r"<details( open)?><summary>([^<]+)", page.partition("<form")[2])
+
+    page = console.get("/tables/new", dialect="dynamodb")
+    assert page.index("Primary key") < page.index("<details>")
+    parts = ["Index 1 (optional)", "Index 2 (optional)", "Capacity", "Options"]
+    assert folded(page) == [("", part) for part in parts]
+    refused = console.post(
+        "/tables/create", 400, namespace="shared", dialect="dynamodb", form="create", name="x", partition="p",
+        partition_type="S", sort_type="S", billing="PAY_PER_REQUEST", tags="a", view="", protection="",
+        **{f"index{number}_{name}": value for number in (1, 2) for name, value in INDEX.items()},
+    )  # fmt: skip
+    assert folded(refused)[-1] == (" open", "Options") and folded(refused)[0][0] == ""
 
 
 def test_a_dynamodb_table_is_created_with_indexes_stream_protection_and_tags(
     console: Console, live: Live
 ) -> None:
     name = f"made-{live.create('p:S').name}"
-    new(
+    page = new(
         console, name=name, partition="p", sort="s", sort_type="N", view="KEYS_ONLY", protection="yes",
         tags="team=blue\nstage=test", index1_name="by-color", index1_scope="GlobalSecondaryIndexes",
         index1_partition="color", index1_partition_type="S", index1_projection="INCLUDE", index1_included="a, b",
@@ -100,6 +120,7 @@ def test_a_dynamodb_table_is_created_with_indexes_stream_protection_and_tags(
         index2_sort="size", index2_sort_type="N", index2_projection="KEYS_ONLY",
     )  # fmt: skip
     found = live.client.describe_table(TableName=name)["Table"]
+    assert "The table is empty" in page and f"<title>{name} " in page
     assert [each["AttributeName"] for each in found["KeySchema"]] == ["p", "s"]
     assert found["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
     assert found["StreamSpecification"]["StreamViewType"] == "KEYS_ONLY"
@@ -113,7 +134,7 @@ def test_a_dynamodb_table_is_created_with_indexes_stream_protection_and_tags(
 
 def test_an_azure_table_is_created_and_deleted(console: Console, server: Running) -> None:
     service = LiveAzure(server.url).service
-    new(console, dialect="azuretable", name="Customers1")
+    assert "<title>Customers1 " in new(console, dialect="azuretable", name="Customers1")
     assert "Customers1" in [each.name for each in service.list_tables()]
     assert "TableAlreadyExists: " in new(console, 400, dialect="azuretable", name="Customers1")
     given = {"namespace": "shared", "name": "Customers1", "dialect": "azuretable", "form": "delete"}
@@ -232,7 +253,10 @@ def test_a_table_is_restored_to_a_second(console: Console, live: Live, table: st
     refused = send(console, table, "restore", 400, at="yesterday", target=f"{table}-then")
     assert "Write the time as 2026-01-31T23:59:59, in UTC." in refused
     live.client.put_item(TableName=table, Item={"p": {"S": "late"}, "s": {"N": "1"}})
-    send(console, table, "restore", at=then, target=f"{table}-then")
+    page = send(console, table, "restore", at=then, target=f"{table}-then")
+    [message] = re.findall('<p class="alert ok".*?</p>', page)
+    assert "The table is being restored." in message and "/_tablegate/console/jobs" in message
+    assert f'/_tablegate/console/table?namespace=shared&name={table}-then"' in message
     live.client.get_waiter("table_exists").wait(TableName=f"{table}-then", WaiterConfig={"Delay": 1})
     assert live.client.scan(TableName=f"{table}-then", Select="COUNT")["Count"] == 10
     send(console, table, "recovery_off")

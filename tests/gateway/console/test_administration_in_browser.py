@@ -42,7 +42,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 def fill(form: WebElement, values: dict[str, str]) -> None:
     """Fill in fields of a form, after opening what hides it."""
-    for details in form.find_elements(By.XPATH, "ancestor::details[not(@open)]"):
+    for details in form.find_elements(By.XPATH, "ancestor::details[not(@open)] | .//details[not(@open)]"):
         details.find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
     for name, value in values.items():
         control = form.find_element(By.NAME, name)
@@ -74,8 +74,8 @@ class Walk:
         """Create the table of the walk."""
         self._browser.get(f"{self._console}/tables/new?dialect={self._dialect}")
         self._submit("create", {"name": self.table, **values})
-        waiting(self._browser).until(lambda _: text_of(self._browser, "h1") == "Tables")
-        assert self.table in text_of(self._browser, "main")
+        waiting(self._browser).until(lambda _: text_of(self._browser, "h1") == self.table)
+        assert "The table is empty" in text_of(self._browser, "main")
 
     def settings(self) -> None:
         """Show the settings of the table."""
@@ -88,7 +88,7 @@ class Walk:
             self.settings()
         self._submit(key, values)
         done = self.forms.forms[key].done
-        waiting(self._browser).until(lambda _: text_of(self._browser, ".alert.ok") == done)
+        waiting(self._browser).until(lambda _: text_of(self._browser, ".alert.ok").startswith(done))
 
     def delete(self) -> None:
         """Delete the table."""
@@ -165,7 +165,7 @@ def _restore_by_time_line(walk: Walk, browser: webdriver.Chrome) -> None:
     button = walk.form("restore").find_element(By.TAG_NAME, "button")
     button.send_keys(Keys.ENTER)
     waiting(browser).until(staleness_of(button))
-    waiting(browser).until(lambda _: text_of(browser, ".alert.ok") == walk.forms.forms["restore"].done)
+    waiting(browser).until(lambda _: walk.forms.forms["restore"].done in text_of(browser, ".alert.ok"))
     walk.accepted.add("restore")
 
 
