@@ -1,9 +1,9 @@
 """Two gateways at two Citus nodes, which tests kill: no partial group, no lost write, no skipped change.
 
-The tests need an existing cluster (`make test-distributed URL=... URL2=...`). URL names its coordinator, URL2 a worker.
-Both roles can create databases, and synchronous_commit is on. Nodes are killed only if they are processes of this
-machine that the tests can kill. The run takes seconds, or TABLEGATE_TEST_SOAK_SECONDS. The race tests are those of
-tests/gateway/engine, whose engines then use two nodes.
+The tests need a cluster: `make test-distributed` starts one, and uses another with URL=... and URL2=.... URL names its
+coordinator, URL2 a worker. Both roles can create databases, and synchronous_commit is on. Nodes are killed only if they
+are processes of this machine that the tests can kill. The run takes seconds, or TABLEGATE_TEST_SOAK_SECONDS. The race
+tests are those of tests/gateway/engine, whose engines then use two nodes.
 """
 
 from __future__ import annotations
@@ -399,6 +399,7 @@ def test_a_server_refuses_replicas_of_a_distributed_database(urls: tuple[str, st
 def test_undistributing_keeps_all_rows(postgres: PostgresServer, urls: tuple[str, str]) -> None:
     """A second distribution does nothing. A worker has no local tables at the start."""
     url, at_worker = urls
+    postgres.close()  # its sessions count as other clients
     engine = new_engine(Store(open_database(url)))
     things = Client(engine, make_table(engine))
     things.write(*(things.put(f"p{n}", n=decimal(n)) for n in range(50)))

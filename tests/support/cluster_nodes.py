@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,22 +38,35 @@ class ClusterNode:
 
     def kill(self) -> None:
         """SIGKILL to the server, and to all that it started, which would keep its memory."""
-        pid = int(self._ask("SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)"))
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        for each in (pid, *map(int, children)):
-            try:
-                os.kill(each, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        processes = self._processes()
+        _send(processes, signal.SIGKILL)
         if self._process is not None:
             self._process.wait()  # or its number would count as a server that runs
-        while any(
-            Path(f"/proc/{each}").exists() and not _is_zombie(each) for each in (pid, *map(int, children))
-        ):
+        while any(Path(f"/proc/{each}").exists() and not _is_zombie(each) for each in processes):
             time.sleep(0.01)
 
-    def start(self) -> None:
-        """Start it, again where it finds the memory of the last still in use and gives up, and wait until it answers."""
+    @contextlib.contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Stop the server and its sessions during the block, so that its connections stay open without an answer."""
+        processes = self._processes()
+        _send(processes, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            _send(processes, signal.SIGCONT)
+
+    def _processes(self) -> list[int]:
+        pid = int(self._ask("SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)"))
+        return [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+
+    def start(self, port: int | None = None) -> None:
+        """Start it, again where it finds the memory of the last still in use and gives up, and wait until it answers.
+
+        `port`: another port than before.
+        """
+        if port is not None:
+            self._command += [b"-c", b"port=%d" % port]
+            self._url = make_url(self._url).set(port=port).render_as_string(hide_password=False)
         owner: dict[str, Any] = (
             {"user": self._owner.st_uid, "group": self._owner.st_gid} if os.geteuid() == 0 else {}
         )
@@ -81,6 +96,12 @@ class ClusterNode:
         with psycopg.connect(self._url, autocommit=True, connect_timeout=5) as connection:
             found = connection.execute(statement).fetchone()  # type: ignore[arg-type]
             return found[0] if found else None
+
+
+def _send(processes: list[int], number: signal.Signals) -> None:
+    for each in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(each, number)
 
 
 def _is_zombie(pid: int) -> bool:

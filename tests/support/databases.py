@@ -89,9 +89,9 @@ class PostgresServer:
                 _execute(node, f"DROP DATABASE {name} WITH (FORCE)")
 
     def close(self) -> None:
-        """Close the connections that cleared databases."""
-        for connection in self._clearing_connections.values():
-            connection.close()
+        """Close the connections that clear databases. The next use opens them again."""
+        while self._clearing_connections:
+            self._clearing_connections.popitem()[1].close()
 
     def _migrated(self) -> str:
         url = self.empty_database()
