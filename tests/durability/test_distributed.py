@@ -28,7 +28,7 @@ from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.engine.engine import Engine, EngineOptions, run_with_retries
 from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll, WriteGroup
 from tablegate.gateway.model.commands.stream_commands import ListShards, ListStreams, ReadChanges
-from tablegate.gateway.model.errors import GatewayError
+from tablegate.gateway.model.errors import Contended, GatewayError
 from tablegate.gateway.model.expressions.ranges import EVERYTHING
 from tablegate.gateway.model.tables.changes import Change, ChangePage
 from tablegate.gateway.model.tables.pages import PageLimits
@@ -43,6 +43,7 @@ from tablegate.gateway.store.postgresql.distributed.database import DistributedN
 from tablegate.gateway.store.sql.databases import DatabaseUnusable
 from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, make_table
+from tests.support.cluster import free_ports
 from tests.support.cluster_nodes import ClusterNode
 from tests.support.databases import SECOND_URL, PostgresServer, at_another_node
 
@@ -285,6 +286,58 @@ def test_a_commit_that_a_server_left_is_finished_as_the_deciding_node_says(
     assert prepared(urls[0], older_than_s=0)
     finish_all(engines[1], urls[0], older_than_s=0)
     assert {int(row["n"].data) for row in contents(client)} == {2 if is_committed else 1}  # type: ignore[attr-defined]
+
+
+def test_a_commit_is_finished_after_the_deciding_node_has_changed_its_address(
+    engines: list[Engine], urls: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A standby that was promoted has another address, too."""
+    client = Client(engines[0], make_table(engines[0]))
+    names = [f"p{number}" for number in range(20)]  # on both nodes
+    client.write(*(client.put(name, n=decimal(1)) for name in names))
+    group = WriteGroup(tuple(client.put(name, n=decimal(2)) for name in names))
+    with monkeypatch.context() as patched:
+        patched.setattr(database, "_finish", lambda nodes, name, is_committed: None)
+        [answer] = engines[0].run([group])
+        assert isinstance(answer, list)
+    host, port = engines[0]._store.database.node_of(client.key(names[0]).position.partition)  # type: ignore[misc]
+    decider = ClusterNode(make_url(urls[0]).set(host=host, port=port).render_as_string(hide_password=False))
+    [new_port] = free_ports(1)
+    try:
+        decider.kill()
+        decider.start(new_port)
+        change_port(urls[0], port, new_port)
+        finish_all(engines[0], urls[0], older_than_s=0)
+        assert {int(row["n"].data) for row in contents(client)} == {2}  # type: ignore[attr-defined]
+        client.write(*(client.put(name, n=decimal(3)) for name in names))
+    finally:
+        decider.kill()
+        decider.start(port)
+        change_port(urls[0], new_port, port)
+
+
+def change_port(url: str, old: int, new: int) -> None:
+    """Tell Citus the new port of a node, and tell the node what Citus has."""
+    node = f"FROM pg_dist_node WHERE nodeport = {old}"
+    asked(url, f"SELECT citus_update_node(nodeid, nodename, {new}, true)::text {node}")
+    asked(url, f"SELECT start_metadata_sync_to_node('127.0.0.1', {new})::text")
+
+
+def test_a_restore_point_excludes_commits_over_several_nodes(
+    engines: list[Engine], urls: tuple[str, str]
+) -> None:
+    """Citus creates restore points under these locks, so that no transaction is committed at some nodes only."""
+    client = Client(engines[0], make_table(engines[0]))
+    names = [f"p{number}" for number in range(20)]  # on both nodes
+    group = WriteGroup(tuple(client.put(name, n=decimal(1)) for name in names))
+    with contextlib.ExitStack() as stack:
+        for (port,) in asked(urls[0], "SELECT nodeport FROM pg_dist_node"):
+            node = make_url(urls[0]).set(drivername="postgresql", port=port)
+            connection = stack.enter_context(psycopg.connect(node.render_as_string(hide_password=False)))
+            connection.execute("LOCK TABLE pg_dist_transaction IN EXCLUSIVE MODE")
+        assert isinstance(engines[0].run([group])[0], Contended)
+        assert contents(client) == []
+    assert isinstance(engines[0].run([group])[0], list)
 
 
 @contextlib.contextmanager

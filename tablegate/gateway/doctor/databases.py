@@ -247,6 +247,13 @@ def _check_placement(context: CheckContext, placement: TablePlacement) -> Iterat
             Severity.FAILED,
             "max_prepared_transactions is 0, so transactions over two nodes fail: raise it in PostgreSQL",
         )
+    table = "pg_catalog.pg_dist_transaction"
+    if context.query(f"SELECT has_table_privilege('{table}', 'UPDATE')::text") != [("true",)]:
+        yield CheckResult(
+            Severity.FAILED,
+            f"the role may not lock {table}, so transactions over two nodes fail: run on every node, as superuser,"
+            f" GRANT UPDATE ON {table} TO the role",
+        )
 
 
 def replicas(context: CheckContext) -> Iterator[CheckResult]:

@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 _ATTEMPTS = 4
 _FIRST_PAUSE_S = 0.002
 _LONG_ATTEMPT_S = 1.0
+# Errors that some commands of a list can have alone.
+_OF_SOME = errors.DatabaseFailed | errors.NodeAway
 
 
 class Transactions:
@@ -53,7 +55,7 @@ class Transactions:
     def read(self, commands: list[Command[Any]]) -> list[Any]:
         """Return the outcome or GatewayError of each read, all from one snapshot."""
         answer = self.with_retries(self._read_once, commands)
-        if isinstance(answer, errors.DatabaseFailed) and len(commands) > 1:
+        if isinstance(answer, _OF_SOME) and len(commands) > 1:
             half = len(commands) // 2
             return self.read(commands[:half]) + self.read(commands[half:])
         return [answer] * len(commands) if isinstance(answer, errors.GatewayError) else answer
@@ -70,7 +72,7 @@ class Transactions:
     def write(self, groups: list[WriteGroup], nowait: bool = False) -> list[Any]:
         """Return the outcomes or GatewayError of each group, all from one transaction."""
         answer = self.with_retries(self.write_once, groups, nowait)
-        if isinstance(answer, errors.DatabaseFailed) and len(groups) > 1:
+        if isinstance(answer, _OF_SOME) and len(groups) > 1:
             # Only the failing group may get the error, so find it by bisection.
             half = len(groups) // 2
             return self.write(groups[:half], nowait) + self.write(groups[half:], nowait)

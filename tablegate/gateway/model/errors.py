@@ -266,6 +266,10 @@ class Contended(Busy):
         self.wait_s = wait_s
 
 
+class NodeAway(Busy):
+    """A node of a distributed database does not answer. Requests for other nodes do not fail."""
+
+
 class OutOfSpace(Busy):
     """The database has no space for writes, or its disk fails. Reads may still work."""
 

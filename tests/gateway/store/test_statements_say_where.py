@@ -17,6 +17,7 @@ FINE = [
     rows.GET,
     rows.SAVE,
     rows.REMOVE,
+    statements._CLAIM,
     rows.LOOK_UP,
     index_kinds.ADD_ENTRY,
     index_kinds.REMOVE_ENTRY,
@@ -33,7 +34,7 @@ REFUSED = {
     "INSERT INTO tokens (scope, name) VALUES (?, ?)": "without its slot",
     "SELECT 1 FROM entries k JOIN rows r ON r.sort = k.row_sort WHERE k.slot = ?": "entries and rows are joined",
     statements._GET_MANY: "LATERAL",
-    statements._CLAIM: "unnest",
+    statements._CLAIM_MANY: "unnest",
     statements._SAVE_MANY: "unnest",
 }
 

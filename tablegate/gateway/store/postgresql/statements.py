@@ -124,7 +124,10 @@ LEFT JOIN LATERAL (
 ) r ON true"""
 
 # WHERE false: existing rows are locked and left unchanged. Missing ones are claimed with an empty row.
-_CLAIM = f"""
+_CLAIM = """
+INSERT INTO rows (table_id, partition, sort, slot, modified_at, size_bytes) VALUES (?, ?, ?, ?, 0, 0)
+ON CONFLICT (table_id, partition, sort, slot) DO UPDATE SET size_bytes = 0 WHERE false"""
+_CLAIM_MANY = f"""
 INSERT INTO rows (table_id, partition, sort, slot, modified_at, size_bytes)
 SELECT k.table_id, k.partition, k.sort, k.slot, 0, 0 FROM {_KEYS} AS k(table_id, partition, sort, slot)
 ON CONFLICT (table_id, partition, sort, slot) DO UPDATE SET size_bytes = 0 WHERE false"""
@@ -203,7 +206,7 @@ class PostgreSQLStatements(Statements):
         )
 
     def claim_rows(self, session: Session, keys: Sequence[Key]) -> None:
-        session.send(_CLAIM, columns_of(keys))
+        self._send_set(session, _CLAIM, _CLAIM_MANY, keys)
 
     def fetch_rows(self, session: Session, keys: Sequence[Key]) -> Pending[list[tuple[int, Row]]]:
         if len(keys) == 1:
@@ -221,10 +224,7 @@ class PostgreSQLStatements(Statements):
         return lambda: [(columns[ROW_WIDTH + 1] - 1, columns) for columns in answer()]
 
     def save_rows(self, session: Session, rows_to_save: Sequence[Row]) -> None:
-        if len(rows_to_save) == 1:
-            session.send(rows.SAVE, rows_to_save[0])
-        else:
-            session.send(_SAVE_MANY, columns_of(rows_to_save))
+        self._send_set(session, rows.SAVE, _SAVE_MANY, rows_to_save)
 
     def load_rows(self, session: Session, rows_to_load: Sequence[Row]) -> None:
         try:
@@ -233,10 +233,17 @@ class PostgreSQLStatements(Statements):
             raise KeyOccupied from None
 
     def remove_rows(self, session: Session, keys: Sequence[Key], claims: Sequence[Key]) -> None:
-        _send(session, rows.REMOVE, _REMOVE_MANY, [*keys, *claims])
+        self._send_set(session, rows.REMOVE, _REMOVE_MANY, [*keys, *claims])
 
     def remove_unchanged_rows(self, session: Session, versions: Sequence[Row]) -> int:
         return session.execute(_REMOVE_UNCHANGED, columns_of(versions))
+
+    def _send_set(self, session: Session, of_one: str, of_many: str, sets: Sequence[tuple[Any, ...]]) -> None:
+        """Send one statement about a set of rows or keys."""
+        if len(sets) == 1:
+            session.send(of_one, sets[0])
+        else:
+            session.send(of_many, columns_of(sets))
 
     def page_count(self, session: Session, table: str) -> int:
         [(pages,)] = session.query(
@@ -254,10 +261,10 @@ class PostgreSQLStatements(Statements):
         )
 
     def add_entries(self, session: Session, entries_to_add: Sequence[Row]) -> None:
-        _send(session, index_kinds.ADD_ENTRY, _ADD_ENTRIES, entries_to_add)
+        self._send_set(session, index_kinds.ADD_ENTRY, _ADD_ENTRIES, entries_to_add)
 
     def remove_entries(self, session: Session, keys: Sequence[Key]) -> None:
-        _send(session, index_kinds.REMOVE_ENTRY, _REMOVE_ENTRIES, keys)
+        self._send_set(session, index_kinds.REMOVE_ENTRY, _REMOVE_ENTRIES, keys)
 
     def claim_token(self, session: Session, key: tuple[str, str, int]) -> None:
         session.send(_CLAIM_TOKEN, key)
@@ -284,10 +291,3 @@ class PostgreSQLStatements(Statements):
 def columns_of(rows_or_keys: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
     """Return a set as one array for each column."""
     return [list(column) for column in zip(*rows_or_keys, strict=True)]
-
-
-def _send(session: Session, of_one: str, of_many: str, sets: Sequence[tuple[Any, ...]]) -> None:
-    if len(sets) == 1:
-        session.send(of_one, sets[0])
-    else:
-        session.send(of_many, columns_of(sets))

@@ -5,8 +5,11 @@ place of every shard. Where possible, it enters at the node that holds the data 
 
 A write to several nodes is committed in two phases. The node at which it entered decides: the other nodes prepare, then
 the deciding node commits, then the others commit what they have prepared. The name of a prepared transaction names the
-deciding transaction and its node. If a gateway or a node is lost in between, any gateway finishes the transaction
-accordingly (`finish_interrupted`).
+deciding transaction, and its node by Citus' number, because an address can change. If a gateway or a node is lost in
+between, any gateway finishes the transaction accordingly (`finish_interrupted`).
+
+A backup of the cluster is consistent if it ends at a restore point that was created while no node could decide
+(placement.create_restore_point).
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import functools
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import psycopg
 import sqlalchemy
@@ -25,23 +28,22 @@ from tablegate.gateway.model.values.keys import SLOTS, slot_of
 from tablegate.gateway.store.postgresql.database import SERVER, PostgreSQL, PostgresSession
 from tablegate.gateway.store.postgresql.distributed import placement
 from tablegate.gateway.store.postgresql.distributed.nodes import (
+    NODES,
     PLACES,
     SHARDS,
     Address,
     Nodes,
-    SlotPlacement,
-    places,
+    Placements,
+    placements,
 )
-from tablegate.gateway.store.postgresql.distributed.sessions import RoutingSession, WritingSession
+from tablegate.gateway.store.postgresql.distributed.sessions import (
+    LOCK_TIMEOUT,
+    RoutingSession,
+    WritingSession,
+)
 from tablegate.gateway.store.postgresql.distributed.statements import DistributedSession
-from tablegate.gateway.store.postgresql.pipeline import Pipeline
 from tablegate.gateway.store.postgresql.statements import TRANSACTION_ID
-from tablegate.gateway.store.sql.databases import (
-    LOCK_TIMEOUT_MS,
-    RetryableFailure,
-    Session,
-    Unreachable,
-)
+from tablegate.gateway.store.sql.databases import RetryableFailure, Session, Unreachable
 
 log = logging.getLogger(__name__)
 
@@ -49,8 +51,10 @@ log = logging.getLogger(__name__)
 _READER_OF_NODES = -1
 # The error of a function of Citus. It has no code of its own.
 _NO_SHARD = "could not find valid entry for shard"
-# Names of prepared transactions: this, then host and port of the deciding node, then the id of its transaction.
+# Names of prepared transactions: this, then the number of the deciding node, then the id of its transaction.
 _PREFIX = "tablegate"
+# Restore points of Citus exclude this lock, as they exclude its own commits over several nodes.
+_DECIDING = "LOCK TABLE pg_catalog.pg_dist_transaction IN ROW EXCLUSIVE MODE"
 # Not those that a gateway is about to finish.
 _PREPARED = f"""
 SELECT gid FROM pg_prepared_xacts
@@ -71,11 +75,6 @@ class DistributedNode(PostgreSQL):
         # All reads of a transaction at a node share one snapshot there.
         "citus.max_adaptive_executor_pool_size": "1",
     }
-
-    def _set_for_writing(self, pipeline: Pipeline, nowait: bool) -> None:
-        super()._set_for_writing(pipeline, nowait)
-        if not nowait:
-            pipeline.send(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}")
 
     def begin_migrating(self) -> None:
         with placement.connect(self._url) as connection:
@@ -138,7 +137,7 @@ class DistributedPostgreSQL(DistributedNode):
     ) -> None:
         super().__init__(url, pooled, schema, silence_ms=silence_ms)
         self._nodes = Nodes(
-            self._fetch_places,
+            self._fetch_placements,
             lambda address: DistributedNode(_at(url, address), schema=schema, silence_ms=silence_ms),
         )
 
@@ -156,32 +155,29 @@ class DistributedPostgreSQL(DistributedNode):
 
     @contextmanager
     def write(self, nowait: bool = False, near: bytes = b"") -> Iterator[Session]:
+        place = self._nodes.place_of(slot_of(near)) if near and not self._pooled else None
+        if place is None:
+            with PostgreSQL.write(self, nowait) as entered:
+                if not nowait:
+                    entered.send(LOCK_TIMEOUT)
+                yield entered
+            return
         prepared: list[DistributedNode] = []
         name = ""
         try:
             with self._find_split_shards(), ExitStack() as stack:
-                address = self.node_of(near)
-                decider = self._session_at(stack, address, functools.partial(PostgreSQL.write, nowait=nowait))
-                if decider is None:
-                    entered = stack.enter_context(PostgreSQL.write(self, nowait))
-                    decider, address = cast(PostgresSession, entered), None
-                if self._pooled:
-                    yield decider
-                    return
-
-                def join(other: Address) -> PostgresSession:
-                    begin = functools.partial(_prepare, nowait=nowait, name=lambda: name, prepared=prepared)
-                    session = self._session_at(stack, other, begin)
-                    if session is None:
-                        raise RetryableFailure("a node cannot be reached")
-                    return session
-
-                session = WritingSession(decider, self._nodes, address, join)
+                begin = functools.partial(_prepare, nowait=nowait, name=lambda: name, prepared=prepared)
+                decider = self._session_at(
+                    stack, place.address, functools.partial(PostgreSQL.write, nowait=nowait)
+                )
+                session = WritingSession(
+                    decider, self._nodes, place.address, lambda other: self._session_at(stack, other, begin)
+                )
                 yield session
                 session.check()
                 if session.has_joined:
-                    assert address is not None
-                    name = self._transaction_name(address, decider)
+                    decider.send(_DECIDING)
+                    name = self._transaction_name(place.address, decider)
         except (RetryableFailure, GatewayError):
             _finish(prepared, name, is_committed=False)
             raise
@@ -189,51 +185,44 @@ class DistributedPostgreSQL(DistributedNode):
         _finish(prepared, name, is_committed=True)
 
     def _transaction_name(self, address: Address, decider: PostgresSession) -> str:
-        if decider.transaction_id is None:
-            [(decider.transaction_id,)] = decider.query(f"SELECT {TRANSACTION_ID}")
+        [(transaction_id,)] = decider.query(f"SELECT {TRANSACTION_ID}")
+        decider.transaction_id = decider.transaction_id or transaction_id
         server = self._nodes.database_at(address).server_of_writer()
-        return " ".join((_PREFIX, address[0], str(address[1]), f"{decider.transaction_id}/{server}"))
+        group = self._nodes.placements.groups[address]
+        return f"{_PREFIX} {group} {decider.transaction_id}/{server}"
 
     def finish_interrupted(self) -> None:
-        for node_address in self._nodes.usable_addresses():
-            node = self._nodes.database_at(node_address)
+        if self._pooled:
+            return
+        self._nodes.place_of(0)
+        addresses = self._nodes.placements.addresses
+        for address in addresses.values():
+            node = self._nodes.database_at(address)
             try:
                 with PostgreSQL.read_one(node) as session:
+                    self._nodes.note_reached(address)
                     names = [name for (name,) in session.query(_PREPARED)]
                 for name in names:
-                    _, host, port, transaction_id = name.split(" ", 3)
-                    address = host, int(port)
-                    if self._nodes.is_usable(address):
-                        outcome = PostgreSQL.committed(self._nodes.database_at(address), transaction_id)
-                        if outcome is not None:
-                            _finish([node], name, is_committed=outcome)
+                    _, group, transaction_id = name.split(" ", 2)
+                    decider = self._nodes.database_at(addresses[int(group)])
+                    outcome = PostgreSQL.committed(decider, transaction_id)
+                    if outcome is not None:
+                        _finish([node], name, is_committed=outcome)
+            except Unreachable as error:
+                self._nodes.set_aside(address, error)
             except (RetryableFailure, GatewayError) as error:
-                log.info("cannot finish interrupted transactions of node %s:%d: %s", *node_address, error)
+                log.info("cannot finish interrupted transactions of node %s:%d: %s", *address, error)
 
     def node_of(self, partition: bytes) -> Address | None:
-        if self._pooled or not partition or not self._nodes.are_known:
-            return None
-        place = self._nodes.place_of(slot_of(partition))
+        # Called in the event loop, so nothing is fetched.
+        place = None if self._pooled else self._nodes.placements.of_slots.get(slot_of(partition))
         return None if place is None else place.address
 
     @contextmanager
     def _open_routing_session(self, begin: Begin, is_transaction: bool) -> Iterator[Session]:
         with self._find_split_shards(), ExitStack() as stack:
-            sessions: dict[Address | None, Any] = {}
-
-            def at(place: SlotPlacement) -> PostgresSession | None:
-                address = place.address
-                if address not in sessions:
-                    sessions[address] = self._session_at(stack, address, begin)
-                session: PostgresSession | None = sessions[address]
-                return session
-
-            def entry() -> PostgresSession:
-                if None not in sessions:
-                    sessions[None] = stack.enter_context(begin(self))
-                session: PostgresSession = sessions[None]
-                return session
-
+            at = functools.cache(lambda address: self._session_at(stack, address, begin))
+            entry = functools.cache(lambda: stack.enter_context(begin(self)))
             yield RoutingSession(entry, at, None if self._pooled else self._nodes, is_transaction)
 
     @contextmanager
@@ -248,25 +237,29 @@ class DistributedPostgreSQL(DistributedNode):
                 raise RetryableFailure("a shard was split") from error
             raise
 
-    def _session_at(self, stack: ExitStack, address: Address | None, begin: Begin) -> PostgresSession | None:
-        """Return a session at a node, or None if the entry must be used."""
-        if address is None:
-            return None
+    def _session_at(self, stack: ExitStack, address: Address, begin: Begin) -> PostgresSession:
+        """Return a session at a node. Raises NodeAway, Unreachable."""
+        self._nodes.check(address)
         try:
             session: PostgresSession = stack.enter_context(begin(self._nodes.database_at(address)))
         except Unreachable as error:
             self._nodes.set_aside(address, error)
-            return None
+            raise
         self._nodes.note_reached(address)
         return session
 
-    def _fetch_places(self) -> dict[int, SlotPlacement]:
+    def _fetch_placements(self, node: DistributedNode | None) -> Placements | None:
         try:
-            with PostgreSQL.read_one(self, _READER_OF_NODES) as session:
-                slots, shards = session.ask(PLACES, (list(SLOTS),)), session.ask(SHARDS)
-                return places(slots(), shards())
-        except (RetryableFailure, GatewayError):
-            return {}
+            with PostgreSQL.read_one(node or self, _READER_OF_NODES) as session:
+                nodes, slots, shards = (
+                    session.ask(NODES),
+                    session.ask(PLACES, (list(SLOTS),)),
+                    session.ask(SHARDS),
+                )
+                return placements(nodes(), slots(), shards())
+        except (RetryableFailure, GatewayError) as error:
+            log.info("cannot fetch the placement of shards: %s", error)
+            return None
 
     def committed(self, transaction_id: str | None) -> bool | None:
         outcomes = [

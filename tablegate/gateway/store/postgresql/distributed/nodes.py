@@ -1,9 +1,8 @@
 """Placement of slots on nodes and shards, so that a statement goes straight to its rows.
 
-A shard is a PostgreSQL table at its node. A statement on it costs as much as on a plain server, a tenth of the way
-through Citus. The placement is fetched periodically, and shards can move. A session that uses a shard therefore also
-checks that the shard is still at its node (HERE). If a node's own address is unreachable from here, statements go
-through the entry.
+A shard is a PostgreSQL table at its node. A statement on it costs a fraction of one that Citus plans. The placement is
+fetched periodically, and shards can move. A session that uses a shard therefore also checks that the shard is still at
+its node (HERE).
 """
 
 from __future__ import annotations
@@ -15,19 +14,22 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
+from tablegate.gateway.model.errors import NodeAway
+
 log = logging.getLogger(__name__)
 
-# Seconds between two fetches of the placement. Shards move rarely.
+# Seconds between two fetches of the placement, and after one that failed. Shards move rarely.
 PERIOD_S = 30.0
-# Seconds until a node is tried again after it became unreachable. A node that was never reached is not tried again: its
-# name is known only among the nodes.
-_RETRY_S = 5.0
+# Seconds until requests try a node again that did not answer. Background work tries it more often.
+_RETRY_S = 15.0
+
+NODES = "SELECT groupid, nodename, nodeport FROM pg_dist_node WHERE noderole = 'primary'"
+"""The number of each node, which stays the same if its address changes, and its address."""
 
 PLACES = """
-SELECT s.slot, n.nodename, n.nodeport, d.shardid, d.shardminvalue FROM (
+SELECT s.slot, p.groupid, d.shardid, d.shardminvalue FROM (
     SELECT slot, get_shard_id_for_distribution_column('rows', slot) AS shardid FROM unnest(?::smallint[]) slot
-) s JOIN pg_dist_shard d ON d.shardid = s.shardid JOIN pg_dist_placement p ON p.shardid = s.shardid
-JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'"""
+) s JOIN pg_dist_shard d ON d.shardid = s.shardid JOIN pg_dist_placement p ON p.shardid = s.shardid"""
 """Select of each slot its node, its shard of `rows`, and the value that co-located shards share with that shard."""
 
 SHARDS = """
@@ -80,86 +82,83 @@ class SlotPlacement:
         return f"{clause} {shard}" if alias else f"{clause} {shard} AS {name}"
 
 
-def places(slots: Sequence[Sequence[Any]], shards: Sequence[Sequence[Any]]) -> dict[int, SlotPlacement]:
-    """Return the placement of each slot, from the results of PLACES and SHARDS."""
-    shards_by_group: dict[str | None, dict[str, str]] = {}
-    for table, number, group in shards:
-        shards_by_group.setdefault(group, {})[table] = f"{table}_{number}"
-    places_by_number: dict[int, SlotPlacement] = {}
-    for _, host, port, number, group in slots:
-        if number not in places_by_number:
-            places_by_number[number] = SlotPlacement(
-                (host, int(port)), number, {**shards_by_group.get(None, {}), **shards_by_group[group]}
-            )
-    return {slot: places_by_number[number] for slot, _, _, number, _ in slots}
-
-
 class Placements:
-    """The placement of each slot, and those of each node. Empty if they are unknown."""
+    """The placement of each slot, the placements of each node, and the number of each node. Empty if unknown."""
 
-    def __init__(self, of_slots: dict[int, SlotPlacement]) -> None:
+    def __init__(self, of_slots: dict[int, SlotPlacement], addresses: dict[int, Address]) -> None:
         self.of_slots = of_slots
+        self.addresses = addresses
+        self.groups = {address: group for group, address in addresses.items()}
         self.by_address: dict[Address, list[SlotPlacement]] = {}
         for place in dict.fromkeys(of_slots.values()):
             self.by_address.setdefault(place.address, []).append(place)
 
 
-class Nodes(Generic[D]):
-    """The nodes of a distributed database.
+def placements(
+    nodes: Sequence[Sequence[Any]], slots: Sequence[Sequence[Any]], shards: Sequence[Sequence[Any]]
+) -> Placements:
+    """Return the placements, from the results of NODES, PLACES and SHARDS."""
+    addresses = {group: (host, int(port)) for group, host, port in nodes}
+    shards_by_range: dict[str | None, dict[str, str]] = {}
+    for table, number, least in shards:
+        shards_by_range.setdefault(least, {})[table] = f"{table}_{number}"
+    by_number = {
+        number: SlotPlacement(
+            addresses[group], number, {**shards_by_range.get(None, {}), **shards_by_range[least]}
+        )
+        for group, number, least in {(group, number, least) for _, group, number, least in slots}
+    }
+    return Placements({slot: by_number[number] for slot, _, number, _ in slots}, addresses)
 
-    `ask` fetches the placement of all slots, or an empty dict if it is unknown. `open_at` opens the database at an
-    address.
+
+class Nodes(Generic[D]):
+    """The nodes of a distributed database, and which of them do not answer.
+
+    `fetch` returns the placements as one node has them, None if it does not answer. It is called with the node, or None for the
+    entry. `open_at` opens the database at an address.
     """
 
-    def __init__(self, ask: Callable[[], dict[int, SlotPlacement]], open_at: Callable[[Address], D]) -> None:
-        self._ask = ask
+    def __init__(
+        self, fetch: Callable[[D | None], Placements | None], open_at: Callable[[Address], D]
+    ) -> None:
+        self._fetch = fetch
         self._open_at = open_at
         self._lock = threading.Lock()
-        self.placements = Placements({})
+        self.placements = Placements({}, {})
         """The placements at the last fetch. The object is replaced and never changed."""
         self._databases: dict[Address, D] = {}
-        self._fetched_at = -PERIOD_S
-        self._reached: set[Address] = set()
-        self._unused_until: dict[Address, float] = {}
+        self._fetch_at = 0.0
+        self._away_until: dict[Address, float] = {}
 
     def place_of(self, slot: int) -> SlotPlacement | None:
-        """Return the placement of a slot, or None if the entry must be used."""
+        """Return the placement of a slot, or None if it is unknown."""
+        if time.monotonic() >= self._fetch_at:
+            self.refresh(self.placements.of_slots.get(slot))
+        return self.placements.of_slots.get(slot)
+
+    def refresh(self, near: SlotPlacement | None = None) -> None:
+        """Fetch the placements from the node of a placement, or else from the entry."""
+        self._fetch_at = time.monotonic() + PERIOD_S  # other threads go on with the old ones
+        fetched = None
+        if near is not None and near.address not in self._away_until:
+            fetched = self._fetch(self.database_at(near.address))
+        fetched = fetched or self._fetch(None)
+        if fetched is not None:
+            self.placements = fetched
+
+    def check(self, address: Address) -> None:
+        """Raise NodeAway if a node was set aside. One caller may try it again after some time."""
+        until = self._away_until.get(address)
+        if until is None:
+            return
         now = time.monotonic()
-        if now - self._fetched_at >= PERIOD_S:
-            self._fetched_at = now
-            self.placements = Placements(self._ask())
-        if not self.placements.of_slots:
-            return None
-        place = self.placements.of_slots[slot]
-        if self._unused_until and now < self._unused_until.get(place.address, 0.0):
-            return None
-        return place
-
-    def places_by_address(self) -> dict[Address, list[SlotPlacement]]:
-        """Return the placements by node, or an empty dict if a node cannot be used."""
-        if self.place_of(0) is None:
-            return {}
-        now = time.monotonic()
-        by_address = self.placements.by_address
-        return {} if any(now < self._unused_until.get(address, 0.0) for address in by_address) else by_address
-
-    def usable_addresses(self) -> list[Address]:
-        """Return the nodes that have shards and can be used now."""
-        self.place_of(0)
-        return [address for address in self.placements.by_address if self.is_usable(address)]
-
-    def is_usable(self, address: Address) -> bool:
-        """Return False for a while after a node was unreachable."""
-        return time.monotonic() >= self._unused_until.get(address, 0.0)
-
-    @property
-    def are_known(self) -> bool:
-        """False if the name of a node may be known only among the nodes."""
-        return float("inf") not in self._unused_until.values()
+        if now < until:
+            raise NodeAway(f"node {address[0]}:{address[1]} does not answer")
+        self._away_until[address] = now + _RETRY_S
 
     def forget(self) -> None:
-        """Fetch the placement again at the next use, because a shard has moved."""
-        self._fetched_at = -PERIOD_S
+        """Fetch the placement again at the next use, because a shard or node has moved."""
+        self._fetch_at = 0.0
 
     def database_at(self, address: Address) -> D:
         """Return the database at a node, opened at first use."""
@@ -171,19 +170,21 @@ class Nodes(Generic[D]):
 
     def note_reached(self, address: Address) -> None:
         """Record that a connection to a node succeeded."""
-        self._reached.add(address)
-        self._unused_until.pop(address, None)
+        if self._away_until and self._away_until.pop(address, None) is not None:
+            log.info("node %s:%d answers again", *address)
 
     def set_aside(self, address: Address, reason: Exception) -> None:
-        """Stop using a node for a while, because it was unreachable."""
-        for_s = _RETRY_S if address in self._reached else float("inf")
-        if address not in self._unused_until:
-            log.warning(
-                "cannot reach node %s:%d directly, using other nodes instead: %s",
-                *address,
-                " ".join(str(reason).split()),
-            )
-        self._unused_until[address] = time.monotonic() + for_s
+        """Refuse requests for a node until it answers again. It may have got another address."""
+        if address not in self._away_until:
+            log.warning("node %s:%d does not answer: %s", *address, " ".join(str(reason).split()))
+        self._away_until[address] = time.monotonic() + _RETRY_S
+        self.forget()
+
+    @property
+    def away(self) -> list[Address]:
+        """The nodes that were set aside."""
+        known = self.placements.groups
+        return [address for address in [*self._away_until] if address in known]
 
     @property
     def databases(self) -> list[D]:

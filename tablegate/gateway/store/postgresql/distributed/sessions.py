@@ -6,7 +6,7 @@ import functools
 import heapq
 import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from tablegate.gateway.store.postgresql.database import PostgresSession
@@ -18,14 +18,11 @@ from tablegate.gateway.store.postgresql.distributed.statements import (
     by_slot,
 )
 from tablegate.gateway.store.postgresql.statements import PostgreSQLStatements
-from tablegate.gateway.store.sql.databases import Pending, RetryableFailure, Row, Session
+from tablegate.gateway.store.sql.databases import LOCK_TIMEOUT_MS, Pending, RetryableFailure, Row, Session
 
 
 class ShardSession(Session):
-    """A view of a session. All its statements go to one shard of each table, with the SQL of plain PostgreSQL.
-
-    `send` and `ask` are those of the session for this shard.
-    """
+    """A view of a session. All its statements go to one shard of each table, with the SQL of plain PostgreSQL."""
 
     statements = PostgreSQLStatements()
 
@@ -53,15 +50,14 @@ class WritingSession(DistributedSession):
     Statements run in the order in which they were sent, also those at different nodes. The shards are locked as Citus
     locks them for its own writers, so that none is moved meanwhile.
 
-    `address`: the node at which it entered, or None for the entry of the URL, where Citus routes everything. `join`
-    begins the transaction at another node.
+    `address`: the node at which it entered. `join` begins the transaction at another node.
     """
 
     def __init__(
         self,
         inner: PostgresSession,
         nodes: Nodes[Any],
-        address: Address | None,
+        address: Address,
         join: Callable[[Address], PostgresSession],
     ) -> None:
         super().__init__(inner._pipeline)
@@ -71,12 +67,12 @@ class WritingSession(DistributedSession):
         # All placements are of one fetch, so that an update of the placement cannot affect a statement in progress.
         placements = nodes.placements
         self._places, self._places_by_address = placements.of_slots, placements.by_address
-        self._address = address if address in self._places_by_address else None
+        self._address = address
         self._sessions: dict[Address, PostgresSession] = {}
         self._checks: list[tuple[int, Pending[list[Row]]]] = []
         self._last = inner
-        if self._address is not None:
-            self._enter(self._address, inner)
+        self._uses_citus = False
+        self._enter(address, inner)
 
     @property
     def transaction_id(self) -> str | None:
@@ -99,17 +95,15 @@ class WritingSession(DistributedSession):
 
     def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[list[Row]]:
         place = self._place_of(statement, parameters)
-        if place is not None:
-            return self._ask_at(place, place.at_shards(statement), parameters)
-        self._use(self._inner)
-        return self._inner.ask(statement, parameters)
+        if place is None:
+            return self._citus().ask(statement, parameters)
+        return self._session_at(place.address).ask(place.at_shards(statement), parameters)
 
     def send(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[int]:
         place = self._place_of(statement, parameters)
-        if place is not None:
-            return self._send_at(place, place.at_shards(statement), parameters)
-        self._use(self._inner)
-        return self._inner.send(statement, parameters)
+        if place is None:
+            return self._citus().send(statement, parameters)
+        return self._session_at(place.address).send(place.at_shards(statement), parameters)
 
     def execute_many(self, statement: str, parameters: Iterable[Sequence[Any]]) -> int:
         for values in parameters:
@@ -117,44 +111,32 @@ class WritingSession(DistributedSession):
         return -1
 
     def query_local(self, statement: str, parameters: Sequence[Any]) -> Pending[list[Row]] | None:
-        if self._address is None:
-            return None
         any_place = self._places_by_address[self._address][0]
-        return self._ask_at(any_place, any_place.at_shards(statement), parameters)
+        return self._session_at(self._address).ask(any_place.at_shards(statement), parameters)
 
-    def split(self, sets: Sequence[Sequence[Any]]) -> list[Part]:
+    def split(self, sets: Sequence[Sequence[Any]]) -> Iterator[Part]:
         """Split by shard, in the lock order of all writers: by node, shard and slot."""
-        if self._address is None:
-            return super().split(sets)
 
         def lock_order(at: int) -> tuple[Any, ...]:
             place = self._places[sets[at][SLOT]]
             return place.address, place.number, by_slot(sets[at])
 
-        parts: dict[SlotPlacement, list[int]] = {}
-        for at in sorted(range(len(sets)), key=lock_order):
-            parts.setdefault(self._places[sets[at][SLOT]], []).append(at)
-        return [
-            (
-                ShardSession(
-                    place,
-                    functools.partial(self._ask_at, place),
-                    functools.partial(self._send_at, place),
-                ),
-                indexes,
-            )
-            for place, indexes in parts.items()
-        ]
+        in_order = sorted(range(len(sets)), key=lock_order)
+        for place, indexes in itertools.groupby(in_order, lambda at: self._places[sets[at][SLOT]]):
+            session = self._session_at(place.address)
+            yield ShardSession(place, session.ask, session.send), [*indexes]
 
     def _place_of(self, statement: str, parameters: Sequence[Any]) -> SlotPlacement | None:
-        slot_index = None if self._address is None else slot_parameter(statement)
+        slot_index = slot_parameter(statement)
         return None if slot_index is None else self._places[parameters[slot_index]]
 
-    def _ask_at(self, place: SlotPlacement, statement: str, parameters: Sequence[Any]) -> Pending[list[Row]]:
-        return self._session_at(place.address).ask(statement, parameters)
-
-    def _send_at(self, place: SlotPlacement, statement: str, parameters: Sequence[Any]) -> Pending[int]:
-        return self._session_at(place.address).send(statement, parameters)
+    def _citus(self) -> PostgresSession:
+        """Return the session of the entered node, for a statement that Citus sends to other nodes."""
+        self._use(self._inner)
+        if not self._uses_citus:
+            self._uses_citus = True
+            self._inner.send(LOCK_TIMEOUT)
+        return self._inner
 
     def _session_at(self, address: Address) -> PostgresSession:
         session = self._sessions.get(address)
@@ -178,23 +160,29 @@ class WritingSession(DistributedSession):
             self._last = session
 
 
+LOCK_TIMEOUT = f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}"
+"""Also goes to the nodes to which Citus sends statements. At the entered node it is a setting of the session."""
+
+
 class RoutingSession(DistributedSession):
     """Reads on several nodes.
 
     A statement that names a slot goes to its shard, any other to the entry. Statements to several nodes run in parallel
     until the first result is needed. Raises RetryableFailure if a shard has moved. A transaction checks this once for
     each shard, in its own snapshot. A single statement checks it afterwards.
+
+    `at` opens a session at a node. `nodes` is None if everything goes to the entry.
     """
 
     def __init__(
         self,
         entry: Callable[[], PostgresSession],
-        at: Callable[[SlotPlacement], PostgresSession | None],
+        at: Callable[[Address], PostgresSession],
         nodes: Nodes[Any] | None,
         is_transaction: bool,
     ) -> None:
         self._entry = entry
-        self._at_place = at
+        self._at = at
         self._nodes = nodes
         self._is_transaction = is_transaction
         self._known_to_be_here: set[int] = set()
@@ -203,36 +191,34 @@ class RoutingSession(DistributedSession):
 
     def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[list[Row]]:
         slot_index = slot_parameter(statement)
-        place = None if slot_index is None else self._reachable_place(parameters[slot_index])
-        if place is not None:
+        if slot_index is None:
+            scan = _SCAN.search(statement)
+            answers = [] if scan is None else self._scan_each_node(statement, parameters)
+            if scan is not None and answers:
+                return self._merged(answers, parameters[-1], is_reverse=scan[1] is not None)
+        elif (place := self._place_of(parameters[slot_index])) is not None:
             return self._ask_at(place, place.at_shards(statement), parameters)
-        if slot_index is None and (scan := _SCAN.search(statement)) is not None:
-            merged_rows = self._scan_each_node(statement, parameters, is_reverse=scan[1] is not None)
-            if merged_rows is not None:
-                return merged_rows
         session = self._entry()
         self._visited.add(session)
         return self._checked(session.ask(statement, parameters))
 
-    def split(self, sets: Sequence[Sequence[Any]]) -> list[Part]:
-        """Split by shard. Members on an unreachable node go through the entry."""
+    def split(self, sets: Sequence[Sequence[Any]]) -> Iterator[Part]:
+        """Split by shard."""
         parts: dict[SlotPlacement | None, list[int]] = {}
         for at, columns in enumerate(sets):
-            parts.setdefault(self._reachable_place(columns[SLOT]), []).append(at)
-        return [
-            (
-                None
-                if place is None
-                else ShardSession(place, functools.partial(self._ask_at, place), self.send),
-                part,
-            )
-            for place, part in parts.items()
-        ]
+            parts.setdefault(self._place_of(columns[SLOT]), []).append(at)
+        for place, indexes in parts.items():
+            if place is None:
+                yield from ((self, [at]) for at in indexes)
+            else:
+                yield ShardSession(place, functools.partial(self._ask_at, place), self.send), indexes
+
+    def _place_of(self, slot: int) -> SlotPlacement | None:
+        return None if self._nodes is None else self._nodes.place_of(slot)
 
     def _ask_at(self, place: SlotPlacement, statement: str, parameters: Sequence[Any]) -> Pending[list[Row]]:
-        """Query shards of a place. Their node must be reachable."""
-        session = self._at_place(place)
-        assert session is not None
+        """Query shards of a place."""
+        session = self._at(place.address)
         self._note_visit(session, place.number)
         return self._checked(session.ask(statement, parameters))
 
@@ -250,26 +236,26 @@ class RoutingSession(DistributedSession):
 
         return rows
 
-    def _scan_each_node(
-        self, statement: str, parameters: Sequence[Any], is_reverse: bool
-    ) -> Pending[list[Row]] | None:
-        """Query all shards of each node together and merge the rows by key. None if a node is unavailable."""
+    def _scan_each_node(self, statement: str, parameters: Sequence[Any]) -> list[Pending[list[Row]]]:
+        """Query all shards of each node together. Empty if the placement is unknown."""
+        if self._place_of(0) is None:
+            return []
+        assert self._nodes is not None
         answers = []
-        for node_places in self._places_by_node():
-            first, *others = node_places
-            at = self._at_place(first)
-            if at is None:
-                return None
-            self._note_visit(at, *(place.number for place in node_places))
-            answers.append(at.ask(first.of_all(statement, others), parameters))
-        if not answers:
-            return None
+        for address, (first, *others) in self._nodes.placements.by_address.items():
+            session = self._at(address)
+            self._note_visit(session, *(place.number for place in (first, *others)))
+            answers.append(session.ask(first.of_all(statement, others), parameters))
+        return answers
+
+    def _merged(self, answers: list[Pending[list[Row]]], limit: int, is_reverse: bool) -> Pending[list[Row]]:
+        """Merge the rows of several nodes by key."""
 
         def rows() -> list[Row]:
             rows_in_order = heapq.merge(
                 *(answer() for answer in answers), key=_key_of_row, reverse=is_reverse
             )
-            return [*itertools.islice(rows_in_order, parameters[-1])]
+            return [*itertools.islice(rows_in_order, limit)]
 
         return self._checked(rows)
 
@@ -286,13 +272,6 @@ class RoutingSession(DistributedSession):
             assert self._nodes is not None
             self._nodes.forget()
             raise RetryableFailure("a shard has moved")
-
-    def _reachable_place(self, slot: int) -> SlotPlacement | None:
-        place = None if self._nodes is None else self._nodes.place_of(slot)
-        return None if place is None or self._at_place(place) is None else place
-
-    def _places_by_node(self) -> list[list[SlotPlacement]]:
-        return [] if self._nodes is None else [*self._nodes.places_by_address().values()]
 
 
 _SCAN = re.compile(

@@ -1,15 +1,13 @@
 """The SQL of PostgreSQL with Citus, where plain SQL is refused, queries every node, or locks in no fixed order.
 
-A set of rows or keys is split by shard. At a shard that the session reaches directly, the statements are those of plain
-PostgreSQL. Others go through Citus, which routes a statement to one node if it has `slot = ?` for each distributed
-table, or inserts one row. Such sets are sent as rows of VALUES, which Citus splits by node, or as one pipelined
-statement for each member, because Citus would send arrays to all nodes.
+A set of rows or keys is split by shard (DistributedSession.split). At a shard that the session reaches directly, the
+statements are those of plain PostgreSQL. Others go through Citus, a statement for each member, because Citus would send
+arrays to all nodes. It routes a statement to one node if it has `slot = ?` for each distributed table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import Any, cast
 
 import psycopg
@@ -25,7 +23,6 @@ from tablegate.gateway.store.postgresql.statements import (
 from tablegate.gateway.store.rows import rows
 from tablegate.gateway.store.sql.checksums import ROW_WIDTH
 from tablegate.gateway.store.sql.databases import Key, KeyOccupied, Pending, Row, Session
-from tablegate.gateway.store.tables import index_kinds
 
 # Index of the slot in a row, an entry or a key: table or index, partition, sort, slot.
 SLOT = 3
@@ -47,13 +44,8 @@ SELECT s.xmax::text FROM unnest((SELECT ?::bigint[]), ?::bytea[], ?::bytea[], ?:
 JOIN rows s ON s.table_id = k.table_id AND s.partition = k.partition AND s.sort = k.sort AND s.slot = k.slot
     AND s.modified_at = k.modified_at"""
 
-_CLAIM = """
-INSERT INTO rows (table_id, partition, sort, slot, modified_at, size_bytes) VALUES (?, ?, ?, ?, 0, 0)
-ON CONFLICT (table_id, partition, sort, slot) DO UPDATE SET size_bytes = 0 WHERE false"""
-
-
-Part = tuple[Session | None, list[int]]
-"""Some members of a set, by index, and the session of their shard, or None if they go through Citus."""
+Part = tuple[Session, list[int]]
+"""The session of a shard, and the members of a set that are there, by index."""
 
 
 class DistributedStatements(PostgreSQLStatements):
@@ -87,27 +79,18 @@ class DistributedStatements(PostgreSQLStatements):
         condition, parameters = self.one_of(column, row_ids)
         session.send(f"UPDATE {table} SET {column} = {column} WHERE {condition}", parameters)
 
-    def claim_rows(self, session: Session, keys: Sequence[Key]) -> None:
-        for shard, part in _split(session, keys):
-            if shard is not None:
-                super().claim_rows(shard, part)
-            else:
-                _send_together(session, _CLAIM, part)
-
     def fetch_rows(self, session: Session, keys: Sequence[Key]) -> Pending[list[tuple[int, Row]]]:
-        answers: list[tuple[list[int], Pending[list[tuple[int, Row]]]]] = []
-        for shard, indexes in cast("DistributedSession", session).split(keys):
-            part = [keys[at] for at in indexes]
-            answer = _fetch_each(session, part) if shard is None else super().fetch_rows(shard, part)
-            answers.append((indexes, answer))
+        answers = [
+            (indexes, super(DistributedStatements, self).fetch_rows(shard, [keys[at] for at in indexes]))
+            for shard, indexes in _parts(session, keys)
+        ]
         return lambda: [(indexes[at], columns) for indexes, answer in answers for at, columns in answer()]
 
     def look_up_rows(self, session: Session, keys: Sequence[Key]) -> Pending[list[tuple[int, Row]]]:
-        answers: list[tuple[list[int], Pending[list[tuple[int, Row]]]]] = []
-        for shard, indexes in cast("DistributedSession", session).split(keys):
-            part = [keys[at] for at in indexes]
-            answer = _look_up_each(session, part) if shard is None else super().look_up_rows(shard, part)
-            answers.append((indexes, answer))
+        answers = [
+            (indexes, super(DistributedStatements, self).look_up_rows(shard, [keys[at] for at in indexes]))
+            for shard, indexes in _parts(session, keys)
+        ]
 
         def rows_with_versions() -> list[tuple[int, Row]]:
             found = [(indexes[at], columns) for indexes, answer in answers for at, columns in answer()]
@@ -127,10 +110,11 @@ class DistributedStatements(PostgreSQLStatements):
         transactions are therefore listed before the rows are read again.
         """
         answers = []
-        for shard, part in _split(session, versions):
-            if shard is None:
-                return False
-            answers.append((shard.ask(_PREPARED), shard.ask(_LATER_CHANGES, columns_of(part))))
+        for shard, indexes in _parts(session, versions):
+            if shard is session:
+                return False  # through Citus, which can send the two statements to different nodes
+            part = columns_of([versions[at] for at in indexes])
+            answers.append((shard.ask(_PREPARED), shard.ask(_LATER_CHANGES, part)))
         number = 0
         for prepared, later_changes in answers:
             transaction_ids = set(prepared())
@@ -140,13 +124,6 @@ class DistributedStatements(PostgreSQLStatements):
                 number += 1
         return number == len(versions)
 
-    def save_rows(self, session: Session, rows_to_save: Sequence[Row]) -> None:
-        for shard, part in _split(session, rows_to_save):
-            if shard is not None:
-                super().save_rows(shard, part)
-            else:
-                _send_each(session, rows.SAVE, part)
-
     def load_rows(self, session: Session, rows_to_load: Sequence[Row]) -> None:
         try:
             super().load_rows(session, rows_to_load)
@@ -155,13 +132,6 @@ class DistributedStatements(PostgreSQLStatements):
             # rows are written one by one.
             raise KeyOccupied from None
 
-    def remove_rows(self, session: Session, keys: Sequence[Key], claims: Sequence[Key]) -> None:
-        for shard, part in _split(session, [*keys, *claims]):
-            if shard is not None:
-                super().remove_rows(shard, part, ())
-            else:
-                _send_each(session, rows.REMOVE, part)
-
     def remove_unchanged_rows(self, session: Session, versions: Sequence[Row]) -> int:
         numbers = [session.send(rows.REMOVE_UNCHANGED, version) for version in versions]
         return sum(number() for number in numbers)
@@ -169,19 +139,9 @@ class DistributedStatements(PostgreSQLStatements):
     def page_count(self, session: Session, table: str) -> int:
         return 0  # each shard has its own pages
 
-    def add_entries(self, session: Session, entries_to_add: Sequence[Row]) -> None:
-        for shard, part in _split(session, entries_to_add):
-            if shard is not None:
-                super().add_entries(shard, part)
-            else:
-                _send_together(session, index_kinds.ADD_ENTRY, part)
-
-    def remove_entries(self, session: Session, keys: Sequence[Key]) -> None:
-        for shard, part in _split(session, keys):
-            if shard is not None:
-                super().remove_entries(shard, part)
-            else:
-                _send_each(session, index_kinds.REMOVE_ENTRY, part)
+    def _send_set(self, session: Session, of_one: str, of_many: str, sets: Sequence[tuple[Any, ...]]) -> None:
+        for shard, indexes in _parts(session, sets):
+            super()._send_set(shard, of_one, of_many, [sets[at] for at in indexes])
 
 
 class DistributedSession(PostgresSession):
@@ -189,16 +149,14 @@ class DistributedSession(PostgresSession):
 
     statements = DistributedStatements()
 
-    def split(self, sets: Sequence[Sequence[Any]]) -> list[Part]:
+    def split(self, sets: Sequence[Sequence[Any]]) -> Iterator[Part]:
         """Split rows or keys into parts for one statement each, all in the common lock order."""
-        return [(None, sorted(range(len(sets)), key=lambda at: by_slot(sets[at])))]
+        for at in sorted(range(len(sets)), key=lambda at: by_slot(sets[at])):
+            yield self, [at]
 
     def query_local(self, statement: str, parameters: Sequence[Any]) -> Pending[list[Row]] | None:
         """Query this node's copy of a reference table. None if the node is unknown."""
         return None
-
-
-_NO_ROW = (None,) * ROW_WIDTH
 
 
 def by_slot(row_or_key: Sequence[Any]) -> tuple[Any, ...]:
@@ -206,49 +164,5 @@ def by_slot(row_or_key: Sequence[Any]) -> tuple[Any, ...]:
     return row_or_key[SLOT], *row_or_key[:SLOT]
 
 
-def _split(session: Session, sets: Sequence[Row]) -> Iterator[tuple[Session | None, list[Row]]]:
-    for shard, indexes in cast("DistributedSession", session).split(sets):
-        yield shard, [sets[at] for at in indexes]
-
-
-def _fetch_each(session: Session, keys: Sequence[Key]) -> Pending[list[tuple[int, Row]]]:
-    answers = [session.ask(rows.GET, key) for key in keys]
-    return lambda: [
-        (at, columns)
-        for at, answer in enumerate(answers)
-        for columns in answer()
-        if columns[ROW_WIDTH - 1] is not None
-    ]
-
-
-def _look_up_each(session: Session, keys: Sequence[Key]) -> Pending[list[tuple[int, Row]]]:
-    answer = _fetch_each(session, keys)
-    # After the rows: a version that is unchanged now was the same while they were read.
-    version_answer = session.ask(_VERSIONS, (sorted({key[0] for key in keys}),))
-
-    def rows_with_versions() -> list[tuple[int, Row]]:
-        rows_by_index = dict(answer())
-        versions: dict[int, int] = dict(version_answer())
-        return [
-            (at, (*rows_by_index.get(at, _NO_ROW)[:ROW_WIDTH], versions[key[0]]))
-            for at, key in enumerate(keys)
-            if key[0] in versions
-        ]
-
-    return rows_with_versions
-
-
-def _send_each(session: Session, of_one: str, sets: Sequence[Sequence[Any]]) -> None:
-    for values in sets:
-        session.send(of_one, values)
-
-
-def _send_together(session: Session, of_one: str, sets: Sequence[Sequence[Any]]) -> None:
-    session.send(_insert_of_many(of_one, len(sets)), [value for values in sets for value in values])
-
-
-@lru_cache(maxsize=1024)
-def _insert_of_many(of_one: str, number: int) -> str:
-    head, values, tail = of_one.partition("VALUES ")
-    row, closing, end = tail.partition(")")
-    return head + values + ", ".join([row + closing] * number) + end
+def _parts(session: Session, sets: Sequence[Sequence[Any]]) -> Iterator[Part]:
+    return cast("DistributedSession", session).split(sets)

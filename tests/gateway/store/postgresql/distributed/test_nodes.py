@@ -6,10 +6,11 @@ import re
 
 import pytest
 
+from tablegate.gateway.model.errors import NodeAway
 from tablegate.gateway.store.postgresql import statements
 from tablegate.gateway.store.postgresql.distributed import nodes
 from tablegate.gateway.store.postgresql.distributed import statements as distributed_statements
-from tablegate.gateway.store.postgresql.distributed.nodes import Nodes, SlotPlacement, places
+from tablegate.gateway.store.postgresql.distributed.nodes import Nodes, Placements, SlotPlacement, placements
 from tablegate.gateway.store.postgresql.distributed.sessions import slot_parameter
 from tablegate.gateway.store.rows import range_scans, rows, scans
 from tablegate.gateway.store.tables import index_kinds
@@ -45,54 +46,62 @@ def test_the_slot_of_a_page_of_bodies_is_found() -> None:
 
 
 class Opened:
-    """The statements and connections of each node, as a test records them."""
+    """Nodes with these placements of slots 0, 1, ..., and the nodes that were asked for them."""
 
     def __init__(self, *places: SlotPlacement) -> None:
-        self.places = dict(enumerate(places))
-        self.asked = 0
-        self.nodes: Nodes[tuple[str, int]] = Nodes(self._ask, lambda address: address)
+        self.places = places
+        self.asked: list[tuple[str, int] | None] = []
+        self.nodes: Nodes[tuple[str, int]] = Nodes(self._fetch, lambda address: address)
 
-    def _ask(self) -> dict[int, SlotPlacement]:
-        self.asked += 1
-        return self.places
+    def _fetch(self, node: tuple[str, int] | None) -> Placements | None:
+        self.asked.append(node)
+        addresses = {number: place.address for number, place in enumerate(self.places)}
+        return Placements(dict(enumerate(self.places)), addresses) if self.places else None
 
 
 def test_a_slot_has_its_node_and_nodes_are_refreshed_periodically(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = Opened(HERE, THERE)
     assert [opened.nodes.place_of(slot) for slot in (0, 1)] == [HERE, THERE]
     assert opened.nodes.database_at(THERE.address) is opened.nodes.database_at(THERE.address)
-    assert opened.asked == 1
-    opened.places = {0: THERE}
+    assert opened.asked == [None]
+    opened.places = (THERE,)
     assert opened.nodes.place_of(0) is HERE
-    monkeypatch.setattr(nodes, "PERIOD_S", 0.0)
-    assert opened.nodes.place_of(0) == THERE
+    opened.nodes.forget()
+    assert opened.nodes.place_of(0) is THERE
+    assert opened.asked == [None, HERE.address]
 
 
 def test_without_metadata_a_slot_has_no_node() -> None:
     assert Opened().nodes.place_of(7) is None
 
 
-def test_a_node_that_was_never_reached_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The names that nodes have for each other may be unknown to the gateway."""
-    monkeypatch.setattr(nodes, "_RETRY_S", -1.0)
-    opened = Opened(HERE, THERE)
-    for place in (HERE, THERE):
-        opened.nodes.place_of(0)
-        if place is HERE:
-            opened.nodes.note_reached(place.address)
-        opened.nodes.set_aside(place.address, OSError("no route"))
-    assert opened.nodes.place_of(0) == HERE
-    assert opened.nodes.place_of(1) is None
-    assert not opened.nodes.are_known
-    assert opened.nodes.usable_addresses() == [HERE.address]
-
-
-def test_a_forgotten_place_is_looked_up_again() -> None:
+def test_the_last_placement_is_kept_while_no_node_answers() -> None:
     opened = Opened(HERE)
     assert opened.nodes.place_of(0) is HERE
-    opened.places = {0: THERE}
-    opened.nodes.forget()
-    assert opened.nodes.place_of(0) is THERE
+    opened.places = ()
+    opened.nodes.set_aside(HERE.address, OSError("no route"))
+    assert opened.nodes.place_of(0) is HERE
+    assert opened.asked == [None, None]  # the node that was set aside is not asked
+
+
+def test_a_node_that_does_not_answer_is_refused_until_it_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One caller tries it again after some time, and the others are refused meanwhile."""
+    opened = Opened(HERE, THERE)
+    opened.nodes.place_of(0)
+    opened.nodes.set_aside(HERE.address, OSError("no route"))
+    assert opened.nodes.away == [HERE.address]
+    with pytest.raises(NodeAway, match=r"10\.0\.0\.1:5432 does not answer"):
+        opened.nodes.check(HERE.address)
+    opened.nodes.check(THERE.address)
+    with monkeypatch.context() as patched:
+        patched.setattr(nodes, "_RETRY_S", -1.0)
+        opened.nodes.set_aside(HERE.address, OSError("no route"))
+    opened.nodes.check(HERE.address)
+    with pytest.raises(NodeAway):
+        opened.nodes.check(HERE.address)
+    opened.nodes.note_reached(HERE.address)
+    opened.nodes.check(HERE.address)
+    assert opened.nodes.away == []
 
 
 PLACE = SlotPlacement(("here", 1), 7, {"rows": "rows_7", "entries": "entries_17", "tables": "tables_3"})
@@ -117,6 +126,7 @@ def test_a_statement_can_be_about_shards(statement: str, at_shards: str) -> None
 def test_every_statement_for_rows_can_be_about_shards() -> None:
     for statement in (
         statements._CLAIM,
+        statements._CLAIM_MANY,
         statements._GET_MANY,
         statements._LOOK_UP_MANY,
         statements._SAVE_MANY,
@@ -138,8 +148,9 @@ def test_every_statement_for_rows_can_be_about_shards() -> None:
 
 
 def test_shards_that_stand_beside_each_other_are_of_one_place() -> None:
-    made = places(
-        [(0, "here", 1, 7, "-5"), (1, "there", 2, 8, "9"), (2, "here", 1, 7, "-5")],
+    made = placements(
+        [(1, "here", 1), (2, "there", 2)],
+        [(0, 1, 7, "-5"), (1, 2, 8, "9"), (2, 1, 7, "-5")],
         [
             ("rows", 7, "-5"),
             ("rows", 8, "9"),
@@ -148,10 +159,12 @@ def test_shards_that_stand_beside_each_other_are_of_one_place() -> None:
             ("tables", 3, None),
         ],
     )
-    assert made[0] is made[2]
-    assert (made[1].address, made[1].number) == (("there", 2), 8)
+    assert made.groups == {("here", 1): 1, ("there", 2): 2}
+    made_places = made.of_slots
+    assert made_places[0] is made_places[2]
+    assert (made_places[1].address, made_places[1].number) == (("there", 2), 8)
     assert (
-        made[1].at_shards("SELECT 1 FROM entries e JOIN tables t")
+        made_places[1].at_shards("SELECT 1 FROM entries e JOIN tables t")
         == "SELECT 1 FROM entries_18 e JOIN tables_3 t"
     )
 
