@@ -16,10 +16,14 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import boto3
 import psycopg
 import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
 from click.testing import CliRunner
 from sqlalchemy import make_url
 
@@ -46,6 +50,8 @@ from tests.gateway.engine.conftest import Client, make_table
 from tests.support.cluster import free_ports
 from tests.support.cluster_nodes import ClusterNode
 from tests.support.databases import SECOND_URL, PostgresServer, at_another_node
+from tests.support.running import Running
+from tests.support.waiting import wait_until
 
 SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "6"))
 WRITERS = 6
@@ -263,6 +269,69 @@ def kill(node: ClusterNode) -> None:
     node.kill()
     time.sleep(0.5)
     node.start()
+
+
+def test_a_node_that_hangs_does_not_delay_requests_for_other_nodes(
+    engines: list[Engine], urls: tuple[str, str], serve: Callable[..., Running]
+) -> None:
+    client = Client(engines[0], make_table(engines[0]))
+    client.write(client.put("p0"))
+    worker = make_url(urls[1])
+
+    def is_at_worker(name: str) -> bool:
+        partition = client.key(name).position.partition
+        return engines[0]._store.database.node_of(partition) == (worker.host, worker.port)
+
+    names = [f"p{number}" for number in range(20)]
+    here, there = ([name for name in names if is_at_worker(name) is at] for at in (False, True))
+    dynamodb = dynamodb_client(serve(urls[0], failover_seconds=2.0).url)
+    key = {"AttributeName": "p", "KeyType": "HASH"}
+    attribute = {"AttributeName": "p", "AttributeType": "S"}
+    dynamodb.create_table(
+        TableName="things", KeySchema=[key], AttributeDefinitions=[attribute], BillingMode="PAY_PER_REQUEST"
+    )
+
+    def put(name: str) -> None:
+        dynamodb.put_item(TableName="things", Item={"p": {"S": name}})
+        assert dynamodb.get_item(TableName="things", Key={"p": {"S": name}})["Item"]
+
+    for name in names:
+        put(name)
+    with ClusterNode(urls[1]).stopped(), ThreadPoolExecutor(1) as threads:
+        delayed = threads.submit(put, there[0])
+        for name in here:
+            put(name)
+        assert not delayed.done()
+        assert is_retryable(delayed.exception())
+        for name in here:
+            put(name)
+        with pytest.raises(ClientError) as refused:
+            put(there[1])
+        assert is_retryable(refused.value)
+
+    def works_again() -> bool:
+        with contextlib.suppress(ClientError):
+            put(there[0])
+            return True
+        return False
+
+    wait_until(works_again)
+
+
+def dynamodb_client(url: str) -> Any:
+    config = Config(retries={"total_max_attempts": 1}, max_pool_connections=4)
+    return boto3.client(
+        "dynamodb",
+        endpoint_url=url,
+        region_name="us-east-1",
+        aws_access_key_id="a",
+        aws_secret_access_key="b",
+        config=config,
+    )
+
+
+def is_retryable(error: BaseException | None) -> bool:
+    return isinstance(error, ClientError) and error.response["ResponseMetadata"]["HTTPStatusCode"] >= 500
 
 
 @pytest.mark.parametrize("is_committed", [True, False])

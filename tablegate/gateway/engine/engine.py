@@ -165,20 +165,33 @@ class Engine:
 
     @property
     def is_distributed(self) -> bool:
-        """True if the database is distributed. Lists of writes should then be split by node (`node_of`). All writes of
-        a request belong into one list."""
+        """True if the database is distributed. Lists of commands should then be split by node (`node_of`). All commands
+        of a request belong into one list."""
         return self._store.database.is_distributed
 
-    def node_of(self, groups: Sequence[Command[Any]]) -> Hashable:
-        """Return the node that holds all rows of these writes and what follows from them. None if there is no single
+    def node_of(self, commands: Sequence[Command[Any]]) -> Hashable:
+        """Return the node that holds all rows of these commands and what follows from them. None if there is no single
         one."""
-        writes = [
-            write for group in groups if isinstance(group, row_commands.WriteGroup) for write in group.writes
-        ]
-        if any(write.table.indexes or write.table.rules.stream is not None for write in writes):
-            return None  # entries and changes have partitions of their own
-        partitions = {write.key.position.partition for write in writes}
-        nodes = {self._store.database.node_of(partition) for partition in partitions}
+        partitions: set[bytes | None] = set()
+        for command in commands:
+            if isinstance(command, row_commands.WriteGroup):
+                # Tokens, entries and changes have partitions of their own.
+                if command.token is not None or any(
+                    write.table.indexes or write.table.features for write in command.writes
+                ):
+                    return None
+                partitions.update(write.key.position.partition for write in command.writes)
+            elif isinstance(command, row_commands.ReadAll):
+                partitions.update(get.position.partition for get in command.gets)
+            elif isinstance(command, row_commands.Get):
+                partitions.add(command.position.partition)
+            elif isinstance(command, row_commands.Read) and command.index is None:
+                partitions.add(command.partition)
+            else:
+                return None
+        if None in partitions:
+            return None
+        nodes = {self._store.database.node_of(partition) for partition in partitions if partition}
         return nodes.pop() if len(nodes) == 1 else None
 
     def run_in_slices(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from time import monotonic, perf_counter
@@ -151,7 +151,6 @@ class Lane:
         self._engine = engine
         self._uses_replicas = uses_replicas
         self._tracks_lsn = engine.replicas is not None and engine.replicas.wait_s > 0
-        self._is_distributed = engine.is_distributed
         self._settings = settings
         self._ticker = ticker
         self._run_list = self._run_together if trace is None else trace(self._run_together)
@@ -164,6 +163,14 @@ class Lane:
     def close(self) -> None:
         if self._thread is not None:
             self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def append(self, pending: PendingRequest) -> None:
+        """Add a request whose commands all write rows, or all read."""
+        kinds = {type(command) for command in pending.commands}
+        if not all(kind.only_reads for kind in kinds):
+            self.writes.append(pending)
+        else:
+            (self.pages if any(kind.is_sliced for kind in kinds) else self.reads).append(pending)
 
     def _is_ready(self) -> bool:
         """Return True if a queue has requests that can run now. A slow write delays what may write."""
@@ -217,8 +224,7 @@ class Lane:
             self._ticker.run_slowly(slow_write, self._finish_slow_write, is_write=True)
             return works
         if requests := self._take(self.writes):
-            for group in self._by_node(requests) if self._is_distributed else [requests]:
-                works.append(partial(self._run_list, group))
+            works.append(partial(self._run_list, requests))
         if requests := self._take(self.look_ups):
             works.append(partial(self._run_list, requests))
         for _ in range(min(len(self.others), _MAX_SINGLE_COMMANDS)):
@@ -241,13 +247,6 @@ class Lane:
             else:
                 pending_requests.append(pending)
         return pending_requests
-
-    def _by_node(self, pending_requests: list[PendingRequest]) -> list[list[PendingRequest]]:
-        """Group writing requests by node. Requests that write at several nodes form one group."""
-        by_node: dict[Hashable, list[PendingRequest]] = {}
-        for pending in pending_requests:
-            by_node.setdefault(self._engine.node_of(pending.commands), []).append(pending)
-        return [*by_node.values()]
 
     def _run_on_thread(self, works: list[Work]) -> None:
         for work in works[:-1]:

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -41,6 +41,7 @@ from tablegate.gateway.dialects.dialect import Handler
 from tablegate.gateway.engine.engine import Engine, contended
 from tablegate.gateway.engine.rows.reading_replicas import may_be_old
 from tablegate.gateway.http.messages import Reply
+from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll, WriteGroup
 from tablegate.gateway.model.commands.table_commands import FindTable, ListTables
 from tablegate.gateway.model.errors import Busy, Contended, StaleTable
@@ -99,6 +100,10 @@ class Ticker:
             self._replica_lane = new_lane(thread_name="replicas", uses_replicas=True)
             self._lanes.append(self._replica_lane)
         self._queue_of = self._queues()
+        # The lanes of the nodes of a distributed database.
+        self._node_lanes: dict[Hashable, Lane] = {}
+        self._node_of = engine.node_of if engine.is_distributed else None
+        self._new_lane = new_lane
         self._slow_threads = ThreadPoolExecutor(_SLOW_THREADS, "slow")
         # Other writes wait for a slow one, so it must not wait for other slow requests.
         self._slow_writer = ThreadPoolExecutor(1, "slow-writes")
@@ -189,6 +194,10 @@ class Ticker:
             if refusal is not None:
                 self._advance(pending, refusal)
                 return
+        node_lane = self._node_lane(commands)
+        if node_lane is not None:
+            node_lane.append(pending)
+            return
         queue = self._queue_of.get(type(commands[0])) if len(commands) == 1 else None
         if queue is not None:
             queue.append(pending)
@@ -198,14 +207,25 @@ class Ticker:
             lane = self._read_lane
             if self._replica_lane is not None and may_be_old(commands):
                 lane = self._replica_lane
-            (lane.pages if any(kind.is_sliced for kind in kinds) else lane.reads).append(pending)
+            lane.append(pending)
         elif self._forward is not None and not kinds <= _LOOKUPS:
             pending.coroutine.close()
             self._forward(pending)
         elif kinds == _WRITES:
-            self._write_lane.writes.append(pending)
+            self._write_lane.append(pending)
         else:
             self._write_lane.others.append(pending)
+
+    def _node_lane(self, commands: list[Command[Any]]) -> Lane | None:
+        """Return the lane of the node that can run these commands alone, or None if there is none."""
+        node = None if self._node_of is None else self._node_of(commands)
+        if node is None:
+            return None
+        lane = self._node_lanes.get(node)
+        if lane is None:
+            lane = self._node_lanes[node] = self._new_lane(thread_name=f"node {len(self._node_lanes)}")
+            self._lanes.append(lane)
+        return lane
 
     def drop(self, pending: PendingRequest) -> None:
         """End a request without a reply, because its client has closed the connection."""
@@ -242,7 +262,7 @@ class Ticker:
             self._loop.call_later(next(lock_retry.pauses), self._retry, pending)
 
     def _retry(self, pending: PendingRequest) -> None:
-        self._write_lane.retries.append(pending)
+        (self._node_lane(pending.commands) or self._write_lane).retries.append(pending)
         self.wake()
 
     def _advance(self, pending: PendingRequest, outcomes: list[Any] | Exception) -> None:
