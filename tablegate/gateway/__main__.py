@@ -34,6 +34,7 @@ _SECTIONS = {
         "backup": "gateway.command_line.maintenance",
         "distribute": "gateway.command_line.maintenance",
         "undistribute": "gateway.command_line.maintenance",
+        "restore-point": "gateway.command_line.maintenance",
     },
     "Access": {
         "credentials": "gateway.command_line.access",

@@ -13,7 +13,7 @@ from tablegate.migrations.schema import metadata
 from tests.support.databases import PostgresServer
 
 
-@pytest.mark.parametrize("command", ["distribute", "undistribute"])
+@pytest.mark.parametrize("command", ["distribute", "undistribute", "restore-point"])
 def test_a_database_without_other_nodes_is_refused(command: str, database_url: str) -> None:
     result = CliRunner().invoke(main, [command, "--database", database_url])
     assert result.exit_code == 1

@@ -13,10 +13,12 @@ import functools
 import itertools
 import os
 import re
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -407,6 +409,56 @@ def test_a_restore_point_excludes_commits_over_several_nodes(
         assert isinstance(engines[0].run([group])[0], Contended)
         assert contents(client) == []
     assert isinstance(engines[0].run([group])[0], list)
+
+
+def test_a_backup_restored_to_a_restore_point_has_no_half_group(
+    engines: list[Engine], urls: tuple[str, str]
+) -> None:
+    """Base backups of three nodes, each of another moment, while clients write to pairs of rows on two nodes."""
+    table = make_table(engines[0])
+    addresses = asked(urls[0], "SELECT nodeid, nodeport FROM pg_dist_node ORDER BY groupid")
+    url_at = make_url(urls[0]).set
+    nodes = {
+        port: ClusterNode(url_at(port=port).render_as_string(hide_password=False)) for _, port in addresses
+    }
+    done = threading.Event()
+    writers = [Writer(Client(engines[at % 2], table), at, done) for at in range(WRITERS)]
+    for writer in writers:
+        writer.start()
+    with tempfile.TemporaryDirectory(prefix="tablegate-restore-") as folder:
+        Path(folder).chmod(0o777)
+        for port, node in nodes.items():
+            node.back_up(Path(folder) / str(port))
+        wait_until(lambda: all(len(writer.acknowledged) > 2 * PAIRS for writer in writers))
+        before = [len(writer.acknowledged) for writer in writers]
+        created = command("restore-point", "here", "--database", urls[0])
+        assert created.count("here at ") == len(nodes)
+        wait_until(
+            lambda: all(
+                len(writer.acknowledged) > number + 2 for writer, number in zip(writers, before, strict=True)
+            )
+        )
+        done.set()
+        for writer in writers:
+            writer.join()
+        ports = dict(zip(nodes, free_ports(len(nodes)), strict=True))
+        restored = [node.restored(Path(folder) / str(old), ports[old], "here") for old, node in nodes.items()]
+        try:
+            url = url_at(port=ports[addresses[0][1]]).render_as_string(hide_password=False)
+            for node_id, old in addresses:
+                asked(url, f"SELECT citus_update_node({node_id}, '127.0.0.1', {ports[old]}, true)::text")
+            engine = new_engine(Store(open_database(url)))
+            finish_all(engine, url, older_than_s=0)
+            stored = {str(row["p"].data): int(row["n"].data) for row in contents(Client(engine, table))}  # type: ignore[attr-defined]
+            engine.close()
+        finally:
+            for node in restored:
+                node.kill()
+    for at, writer in enumerate(writers):
+        for pair in range(PAIRS):
+            acknowledged = [number for number in writer.acknowledged[: before[at]] if number % PAIRS == pair]
+            assert stored.get(f"a{at}-{pair}") == stored.get(f"b{at}-{pair}"), "half a group"
+            assert stored[f"a{at}-{pair}"] >= acknowledged[-1], "a write before the restore point is lost"
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 
-from tests.support.waiting import PATIENCE_S
+from tests.support.waiting import PATIENCE_S, wait_until
 
 
 class ClusterNode:
@@ -67,9 +68,6 @@ class ClusterNode:
         if port is not None:
             self._command += [b"-c", b"port=%d" % port]
             self._url = make_url(self._url).set(port=port).render_as_string(hide_password=False)
-        owner: dict[str, Any] = (
-            {"user": self._owner.st_uid, "group": self._owner.st_gid} if os.geteuid() == 0 else {}
-        )
         until = time.monotonic() + PATIENCE_S
         while True:
             if self._process is None or self._process.poll() is not None:
@@ -79,7 +77,7 @@ class ClusterNode:
                     env=self._environment,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
-                    **owner,
+                    **self._as_owner(),
                 )
             try:
                 self._ask("SELECT 1")
@@ -87,6 +85,48 @@ class ClusterNode:
             except psycopg.OperationalError:
                 assert time.monotonic() < until
                 time.sleep(0.1)
+
+    def back_up(self, folder: Path) -> None:
+        """Copy the data of the running server into a new folder, from which `restored` starts another."""
+        programs = Path(os.fsdecode(self._command[0])).parent
+        command = [
+            programs / "pg_basebackup",
+            "-D",
+            folder,
+            "-d",
+            self._plain("postgres"),
+            "-X",
+            "none",
+            "-c",
+            "fast",
+        ]
+        subprocess.run(
+            command, check=True, stderr=subprocess.DEVNULL, env=self._environment, **self._as_owner()
+        )
+
+    def restored(self, folder: Path, port: int, restore_point: str) -> ClusterNode:
+        """Start a server on a backup of this one, with the log up to a restore point."""
+        self._ask("SELECT pg_switch_wal()::text")
+        (folder / "recovery.signal").touch()
+        with (folder / "postgresql.auto.conf").open("a") as settings:
+            settings.write(
+                f"restore_command = 'cp {self._folder}/pg_wal/%f %p'\n"
+                f"recovery_target_name = '{restore_point}'\nrecovery_target_action = promote\n"
+            )
+        other = copy.copy(self)
+        other._command = [
+            os.fsencode(folder) if word == os.fsencode(self._folder) else word for word in self._command
+        ]
+        other._folder = folder
+        other.start(port)
+        wait_until(lambda: not other._ask("SELECT pg_is_in_recovery()"))
+        return other
+
+    def _plain(self, database: str) -> str:
+        return make_url(self._url).set(database=database).render_as_string(hide_password=False)
+
+    def _as_owner(self) -> dict[str, Any]:
+        return {"user": self._owner.st_uid, "group": self._owner.st_gid} if os.geteuid() == 0 else {}
 
     def recover(self) -> None:
         """Commit or roll back what a crash left prepared, which Citus does by itself every minute."""

@@ -1,4 +1,5 @@
-"""Maintenance of a database without a server: migrate, sweep, vacuum, backup, distribute and undistribute.
+"""Maintenance of a database without a server: migrate, sweep, vacuum, backup, distribute, undistribute and
+restore points.
 
 They run schema migrations and background work, return free pages, copy a SQLite database online, and spread the tables over
 the nodes of Citus.
@@ -217,6 +218,23 @@ def undistribute(settings: Settings) -> None:
     _check_can_distribute(settings)
     with one_line_errors():
         _print_steps(run(settings.database), "nothing was distributed")
+    record_command(settings)
+
+
+@click.command("restore-point", cls=SectionedCommand)
+@click.argument("name")
+@with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
+def restore_point(settings: Settings, name: str) -> None:
+    """Create a restore point NAME on every node of Citus, to which backups of all nodes can be restored.
+
+    Writes to several nodes wait meanwhile. Run it on the database of the coordinator, as superuser.
+    """
+    from tablegate.gateway.store.opening import create_restore_point
+
+    _check_can_distribute(settings)
+    with one_line_errors():
+        for node in create_restore_point(settings.database, name):
+            click.echo(node)
     record_command(settings)
 
 

@@ -74,6 +74,14 @@ def undistribute(url: str) -> Iterator[str]:
         yield from placement.undistribute(connection)
 
 
+def create_restore_point(url: str, name: str) -> list[str]:
+    """Create a restore point on every node of Citus. Return the nodes with the positions of their logs. Raises
+    DatabaseUnusable."""
+    from tablegate.gateway.store.postgresql.distributed import placement
+
+    return placement.create_restore_point(url, name)
+
+
 def placement_of(url: str) -> TablePlacement | None:
     """Return the placement of the tables of a database, or None if it is not distributed."""
     if not url.startswith("postgresql"):

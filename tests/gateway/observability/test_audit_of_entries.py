@@ -210,7 +210,7 @@ CHANGES: dict[str, list[str]] = {
     "sweep": [],
     "vacuum": [],
 }
-NOT_RUN_HERE = {"distribute", "undistribute", "jobs cancel"}
+NOT_RUN_HERE = {"distribute", "undistribute", "restore-point", "jobs cancel"}
 """Changes that need a cluster, or a job under way."""
 
 

@@ -21,7 +21,6 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, ClassVar
 
 import psycopg
-import sqlalchemy
 
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.values.keys import SLOTS, slot_of
@@ -138,7 +137,9 @@ class DistributedPostgreSQL(DistributedNode):
         super().__init__(url, pooled, schema, silence_ms=silence_ms)
         self._nodes = Nodes(
             self._fetch_placements,
-            lambda address: DistributedNode(_at(url, address), schema=schema, silence_ms=silence_ms),
+            lambda address: DistributedNode(
+                placement.at_address(url, address), schema=schema, silence_ms=silence_ms
+            ),
         )
 
     @contextmanager
@@ -295,11 +296,3 @@ def _finish(nodes: Sequence[DistributedNode], name: str, is_committed: bool) -> 
 
 
 Begin = Callable[[PostgreSQL], AbstractContextManager[Any]]
-
-
-def _at(url: str, address: Address) -> str:
-    """Return a URL with another host and port."""
-    host, port = address
-    address_url = sqlalchemy.make_url(url).set(host=host, port=port)
-    address_url = address_url.difference_update_query(["host", "port", "hostaddr"])
-    return address_url.render_as_string(hide_password=False)

@@ -48,6 +48,15 @@ def distribution_order() -> list[tuple[str, bool]]:
     return [*names, (_VERSIONS, False)]
 
 
+def at_address(url: str, address: tuple[str, int]) -> str:
+    """Return a URL with another host and port."""
+    host, port = address
+    address_url = sqlalchemy.make_url(url).set(host=host, port=port)
+    return address_url.difference_update_query(["host", "port", "hostaddr"]).render_as_string(
+        hide_password=False
+    )
+
+
 @contextlib.contextmanager
 def connect(url: str) -> Iterator[psycopg.Connection[Any]]:
     """Return a connection in autocommit mode. Raises DatabaseUnusable if Citus is not installed."""
@@ -142,6 +151,31 @@ def undistribute(connection: psycopg.Connection[Any]) -> Iterator[str]:
         for number, name in enumerate(waiting, 1):
             yield f"{number} of {len(waiting)}: {name} to the coordinator"
             connection.execute("SELECT undistribute_table(%s)", (name,))
+
+
+def create_restore_point(url: str, name: str) -> list[str]:
+    """Create a restore point on every node, while no node can commit a transaction of several nodes.
+
+    Return a line with the node and the position of its log for each node. Raises DatabaseUnusable.
+    """
+    with connect(url) as coordinator, contextlib.ExitStack() as stack:
+        check_is_coordinator(coordinator)
+        nodes = coordinator.execute(
+            "SELECT nodename, nodeport FROM pg_dist_node WHERE noderole = 'primary' ORDER BY groupid"
+        ).fetchall()
+        connections = [stack.enter_context(connect(at_address(url, address))) for address in nodes]
+        for connection in connections:
+            stack.enter_context(connection.transaction())
+        for connection in connections:
+            connection.execute("SET LOCAL lock_timeout = '10s'")
+            connection.execute("LOCK TABLE pg_catalog.pg_dist_transaction IN EXCLUSIVE MODE")
+        lines = []
+        for (host, port), connection in zip(nodes, connections, strict=True):
+            [position] = connection.execute(
+                "SELECT pg_create_restore_point(%s)::text", (name,)
+            ).fetchone() or [""]
+            lines.append(f"node {host}:{port}\t{name} at {position}")
+    return lines
 
 
 def _is_distributed(connection: psycopg.Connection[Any], name: str) -> bool:
