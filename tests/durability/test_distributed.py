@@ -24,6 +24,7 @@ from typing import Any
 import boto3
 import psycopg
 import pytest
+import requests
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from click.testing import CliRunner
@@ -31,6 +32,7 @@ from sqlalchemy import make_url
 
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.capabilities import new_engine
+from tablegate.gateway.doctor import databases as doctor_databases
 from tablegate.gateway.engine.engine import Engine, EngineOptions, run_with_retries
 from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll, WriteGroup
 from tablegate.gateway.model.commands.stream_commands import ListShards, ListStreams, ReadChanges
@@ -286,7 +288,8 @@ def test_a_node_that_hangs_does_not_delay_requests_for_other_nodes(
 
     names = [f"p{number}" for number in range(20)]
     here, there = ([name for name in names if is_at_worker(name) is at] for at in (False, True))
-    dynamodb = dynamodb_client(serve(urls[0], failover_seconds=2.0).url)
+    server = serve(urls[0], failover_seconds=2.0)
+    dynamodb = dynamodb_client(server.url)
     key = {"AttributeName": "p", "KeyType": "HASH"}
     attribute = {"AttributeName": "p", "AttributeType": "S"}
     dynamodb.create_table(
@@ -310,6 +313,11 @@ def test_a_node_that_hangs_does_not_delay_requests_for_other_nodes(
         with pytest.raises(ClientError) as refused:
             put(there[1])
         assert is_retryable(refused.value)
+        health = requests.get(f"{server.url}/readyz", timeout=60)
+        assert (health.status_code, health.text) == (
+            200,
+            f"ready\nnode {worker.host}:{worker.port} does not answer\n",
+        )
 
     def works_again() -> bool:
         with contextlib.suppress(ClientError):
@@ -355,6 +363,13 @@ def test_a_commit_that_a_server_left_is_finished_as_the_deciding_node_says(
             [answer] = engines[0].run([group])
             assert isinstance(answer, GatewayError)
     assert prepared(urls[0], older_than_s=0)
+    for module, name in ((doctor_databases, "_STUCK"), (database, "_PREPARED")):
+        statement = getattr(module, name)
+        monkeypatch.setattr(module, name, re.sub(r"\d+ second", "0 second", statement))
+    told = CliRunner().invoke(main, ["doctor", "--database", urls[0]])
+    assert "prepared transactions older than 30 s" in told.output
+    engines[1]._store.database.finish_interrupted()
+    assert sum(node.stuck for node in engines[1].node_states()) == 1
     finish_all(engines[1], urls[0], older_than_s=0)
     assert {int(row["n"].data) for row in contents(client)} == {2 if is_committed else 1}  # type: ignore[attr-defined]
 

@@ -23,10 +23,10 @@ PANEL_QUERIES = {
     for target in panel["targets"]
 }
 QUERIES = {**PANEL_QUERIES, **{rule["alert"]: rule["expr"] for rule in ALERTS}}
-# Series that exist only with replicas, with TLS, or with long background work.
-RARE = {"tablegate_replica_lag_seconds", "tablegate_replica_used", "tablegate_background_rows_left",
-        "tablegate_background_rows_total", "tablegate_background_seconds_total",
-        "tablegate_follower_lag_seconds", "tablegate_kinesis_records_total",
+# Series that exist only with replicas, with Citus, with TLS, or with long background work.
+RARE = {"tablegate_node_up", "tablegate_node_stuck_transactions", "tablegate_replica_lag_seconds",
+        "tablegate_replica_used", "tablegate_background_rows_left", "tablegate_background_rows_total",
+        "tablegate_background_seconds_total", "tablegate_follower_lag_seconds", "tablegate_kinesis_records_total",
         "tablegate_certificate_expiry_timestamp_seconds"}  # fmt: skip
 
 

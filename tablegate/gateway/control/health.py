@@ -12,6 +12,7 @@ from tablegate.gateway.observability import logs, metrics
 
 if TYPE_CHECKING:
     from tablegate.gateway.store.replicas import StandbyStatus
+    from tablegate.gateway.store.sql.databases import NodeState
 
 _ALIVE_PATH = "/healthz"
 _DYNAMODB_PATH = "/health"
@@ -67,7 +68,8 @@ def reply(gateway: Gateway, request: Request) -> Reply | None:
         return text_reply(503, "the database does not answer")
     replicas = gateway.engine.replicas
     lags = [] if replicas is None else replicas.lags()
-    return text_reply(200, "\n".join(["ready", *map(_replica_line, lags)]))
+    node_lines = map(_node_line, gateway.engine.node_states())
+    return text_reply(200, "\n".join(["ready", *map(_replica_line, lags), *filter(None, node_lines)]))
 
 
 def figures(gateway: Gateway, request: Request, is_public: bool) -> Reply:
@@ -94,6 +96,13 @@ def _table_names(gateway: Gateway) -> frozenset[str] | None:
     except Exception as error:
         logs.error("cannot list tables, so metrics of dropped tables are kept", None, reason=repr(error))
         return None
+
+
+def _node_line(node: NodeState) -> str:
+    """Return the trouble of a node of a distributed database, or an empty text."""
+    if not node.answers:
+        return f"node {node.name} does not answer"
+    return f"node {node.name}: {node.stuck} transactions are stuck for 30 s or more" if node.stuck else ""
 
 
 def _replica_line(lag: StandbyStatus) -> str:

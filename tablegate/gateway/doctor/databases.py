@@ -224,6 +224,13 @@ def distribution(context: CheckContext) -> Iterator[CheckResult]:
     yield CheckResult(Severity.OK, f"all tables are in the database {name} at {address}", {"nodes": 1})
 
 
+_STUCK = """
+SELECT n.nodename || ':' || n.nodeport, r.success::text, r.result FROM run_command_on_all_nodes(
+    $$SELECT count(*) FROM pg_prepared_xacts
+    WHERE database = current_database() AND prepared < now() - interval '30 seconds'$$
+) r JOIN pg_dist_node n ON n.nodeid = r.nodeid"""
+
+
 def _check_placement(context: CheckContext, placement: TablePlacement) -> Iterator[CheckResult]:
     shards = {node.name: node.shards for node in placement.nodes}
     facts = {
@@ -247,6 +254,13 @@ def _check_placement(context: CheckContext, placement: TablePlacement) -> Iterat
             Severity.FAILED,
             "max_prepared_transactions is 0, so transactions over two nodes fail: raise it in PostgreSQL",
         )
+    for name, is_reached, answer in context.query(_STUCK):
+        if is_reached != "true":
+            yield CheckResult(Severity.FAILED, f"node {name} does not answer: {answer}", {"node": name})
+        elif answer != "0":
+            text = f"node {name} has {answer} prepared transactions older than 30 s, which lock rows"
+            advice = "A running server finishes them. If none can, see the page on scaling"
+            yield CheckResult(Severity.WARNING, f"{text}. {advice}", {"node": name, "stuck": int(answer)})
     table = "pg_catalog.pg_dist_transaction"
     if context.query(f"SELECT has_table_privilege('{table}', 'UPDATE')::text") != [("true",)]:
         yield CheckResult(

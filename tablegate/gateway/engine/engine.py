@@ -28,6 +28,7 @@ from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.tables.indexes import IndexView
 from tablegate.gateway.store.replicas import Standbys
 from tablegate.gateway.store.rows import idempotency_tokens
+from tablegate.gateway.store.sql.databases import NodeState
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.tables.catalog import TableHook
 
@@ -162,6 +163,10 @@ class Engine:
     def written_up_to(self) -> int:
         """Position of the database's log after the last write, if there are standbys. Otherwise 0."""
         return self._store.database.written_up_to
+
+    def node_states(self) -> list[NodeState]:
+        """Return the nodes of a distributed database. Others have none."""
+        return self._store.database.node_states()
 
     @property
     def is_distributed(self) -> bool:

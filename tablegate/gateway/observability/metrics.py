@@ -39,6 +39,7 @@ _events: dict[tuple[str, ...], int] = {}
 _rows_left: dict[str, int] = {}
 _lags: dict[str, float] = {}
 _replicas: dict[str, tuple[float | None, bool]] = {}
+_nodes: dict[str, tuple[bool, int]] = {}
 _certificates: dict[str, float] = {}
 _lock = threading.Lock()  # protects _batches and _events, which are read and then written
 _BATCH_SIZE = 512
@@ -99,6 +100,11 @@ def record_rows_left(rows: Mapping[str, int]) -> None:
 def record_replica_lag(replica: str, lag_ms: float | None, is_used: bool) -> None:
     """Record the lag of a replica (None if unknown) and whether it is read from."""
     _replicas[replica] = (lag_ms, is_used)
+
+
+def record_nodes(nodes: Mapping[str, tuple[bool, int]]) -> None:
+    """Record for each node of a distributed database whether it answers, and its number of stuck transactions."""
+    _nodes.update(nodes)
 
 
 def record_delivery(table: str, records: int) -> None:
@@ -163,7 +169,9 @@ def count_noted() -> None:
         _events.clear()
     prometheus.count_work(batches)
     prometheus.count_events(events)
-    prometheus.set_all(connections, _rows_left, dict(_replicas), dict(_lags), dict(_certificates))
+    prometheus.set_all(
+        connections, _rows_left, dict(_replicas), dict(_nodes), dict(_lags), dict(_certificates)
+    )
 
 
 def exposition(tables: frozenset[str] | None = None) -> tuple[bytes, str]:

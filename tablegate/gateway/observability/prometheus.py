@@ -109,6 +109,19 @@ _REPLICA_IS_USED = Gauge(
 )
 
 
+_NODE_ANSWERS = Gauge(
+    "tablegate_node_up",
+    "1 if a node of a distributed database answers, 0 if requests for it are refused.",
+    ["node"],
+    multiprocess_mode="min",
+)
+_NODE_STUCK = Gauge(
+    "tablegate_node_stuck_transactions",
+    "Prepared transactions at a node of a distributed database that are older than 30 s. Their rows are locked.",
+    ["node"],
+    multiprocess_mode="max",
+)
+
 _DELIVERED = Counter("tablegate_kinesis_records_total", "Records put into Kinesis data streams.", ["table"])
 _FOLLOWER_LAG = Gauge(
     "tablegate_follower_lag_seconds",
@@ -196,6 +209,7 @@ def set_all(
     connections: int,
     rows_left: Mapping[str, int],
     replicas: Mapping[str, tuple[float | None, bool]],
+    nodes: Mapping[str, tuple[bool, int]],
     lags: Mapping[str, float],
     certificates: Mapping[str, float],
 ) -> None:
@@ -204,6 +218,7 @@ def set_all(
     - `connections`: number of open connections.
     - `rows_left`: remaining rows by kind of background work. Kinds not listed have none.
     - `replicas`: lag in milliseconds (None if unknown), and whether the replica is read from.
+    - `nodes`: whether the node answers, and its number of stuck transactions.
     - `lags`: lag in seconds by kind of table followers.
     - `certificates`: expiry of each TLS certificate, in seconds since 1970.
     """
@@ -214,6 +229,9 @@ def set_all(
     for replica, (lag_ms, is_used) in replicas.items():
         _REPLICA_LAG.labels(replica).set(math.inf if lag_ms is None else lag_ms / 1000)
         _REPLICA_IS_USED.labels(replica).set(is_used)
+    for node, (answers, stuck) in nodes.items():
+        _NODE_ANSWERS.labels(node).set(answers)
+        _NODE_STUCK.labels(node).set(stuck)
     for kind, seconds in lags.items():
         _FOLLOWER_LAG.labels(kind).set(seconds)
     for path, at in certificates.items():

@@ -189,6 +189,7 @@ class BackgroundWork:
         for work in [*self._engine.background.works.values()]:
             if work.oldest_ms is not None:
                 metrics.record_follower_lag(work.name, self._engine.background.lag_s(work.name))
+        metrics.record_nodes({node.name: (node.answers, node.stuck) for node in self._engine.node_states()})
         credentials = self._credential_store.changes()
         if credentials is not None:
             self._credentials.replace(credentials, self._credential_store.token_policies)

@@ -309,6 +309,18 @@ def _trace(method: Callable[..., Any], wrap: Traced, database: str) -> Callable[
     return ask
 
 
+class NodeState(NamedTuple):
+    """A node of a distributed database.
+
+    - `answers`: False if requests for the node are refused at once.
+    - `stuck`: number of prepared transactions that are older than 30 s. They keep rows locked.
+    """
+
+    name: str
+    answers: bool
+    stuck: int
+
+
 class Database:
     """Base of all databases.
 
@@ -396,6 +408,10 @@ class Database:
 
     def finish_interrupted(self) -> None:
         """Finish transactions over several nodes that another process has left undecided. Called every few seconds."""
+
+    def node_states(self) -> list[NodeState]:
+        """Return the nodes of a distributed database, as the last `finish_interrupted` found them. Others have none."""
+        return []
 
     # For databases with standbys (replicas.py).
 

@@ -42,7 +42,7 @@ from tablegate.gateway.store.postgresql.distributed.sessions import (
 )
 from tablegate.gateway.store.postgresql.distributed.statements import DistributedSession
 from tablegate.gateway.store.postgresql.statements import TRANSACTION_ID
-from tablegate.gateway.store.sql.databases import RetryableFailure, Session, Unreachable
+from tablegate.gateway.store.sql.databases import NodeState, RetryableFailure, Session, Unreachable
 
 log = logging.getLogger(__name__)
 
@@ -54,10 +54,10 @@ _NO_SHARD = "could not find valid entry for shard"
 _PREFIX = "tablegate"
 # Restore points of Citus exclude this lock, as they exclude its own commits over several nodes.
 _DECIDING = "LOCK TABLE pg_catalog.pg_dist_transaction IN ROW EXCLUSIVE MODE"
-# Not those that a gateway is about to finish.
-_PREPARED = f"""
-SELECT gid FROM pg_prepared_xacts
-WHERE database = current_database() AND gid LIKE '{_PREFIX} %' AND prepared < now() - interval '1 second'"""
+# Not those that a gateway is about to finish. The second column is true if nothing else has finished it either.
+_PREPARED = """
+SELECT gid, prepared < now() - interval '30 seconds' FROM pg_prepared_xacts
+WHERE database = current_database() AND prepared < now() - interval '1 second'"""
 
 
 class DistributedNode(PostgreSQL):
@@ -135,6 +135,7 @@ class DistributedPostgreSQL(DistributedNode):
         silence_ms: int | None = None,
     ) -> None:
         super().__init__(url, pooled, schema, silence_ms=silence_ms)
+        self._stuck: dict[Address, int] = {}
         self._nodes = Nodes(
             self._fetch_placements,
             lambda address: DistributedNode(
@@ -202,8 +203,9 @@ class DistributedPostgreSQL(DistributedNode):
             try:
                 with PostgreSQL.read_one(node) as session:
                     self._nodes.note_reached(address)
-                    names = [name for (name,) in session.query(_PREPARED)]
-                for name in names:
+                    found = session.query(_PREPARED)
+                self._stuck[address] = sum(is_old for _, is_old in found)
+                for name in [name for name, _ in found if name.startswith(f"{_PREFIX} ")]:
                     _, group, transaction_id = name.split(" ", 2)
                     decider = self._nodes.database_at(addresses[int(group)])
                     outcome = PostgreSQL.committed(decider, transaction_id)
@@ -213,6 +215,13 @@ class DistributedPostgreSQL(DistributedNode):
                 self._nodes.set_aside(address, error)
             except (RetryableFailure, GatewayError) as error:
                 log.info("cannot finish interrupted transactions of node %s:%d: %s", *address, error)
+
+    def node_states(self) -> list[NodeState]:
+        away = self._nodes.away
+        return [
+            NodeState(f"{address[0]}:{address[1]}", address not in away, self._stuck.get(address, 0))
+            for address in self._nodes.placements.addresses.values()
+        ]
 
     def node_of(self, partition: bytes) -> Address | None:
         # Called in the event loop, so nothing is fetched.
