@@ -170,6 +170,7 @@ def threads_of(credential_store: Any, *works: Work) -> list[background.TaskThrea
         run_count=0,
         check_schema=lambda: None,
         retry_writes=lambda: None,
+        node_states=lambda: (),
     )
     return background.BackgroundWork(engine, credential_store, None, 0.25)._threads  # type: ignore[arg-type]
 
@@ -227,8 +228,8 @@ def test_the_thread_pauses_after_each_batch_according_to_its_share(
     monkeypatch.setattr(background, "monotonic", lambda: now[0])
     monkeypatch.setattr(background.threading, "Event", Waiting)
     threads_of(Watched(), Work(PURGE, work))[0].run()
-    # Before the first batch, clients may have sent requests. The share is doubled after it.
-    assert batches == [100.0, *(104 + 2.0 * number for number in range(24))]
+    # The first batch is a second after the start. Clients may have sent requests before it. The share is doubled after it.
+    assert batches == [101.0, *(105 + 2.0 * number for number in range(23))]
     assert max(after - before for before, after in itertools.pairwise(looks)) <= 3.0
 
 
