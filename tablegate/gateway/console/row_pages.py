@@ -272,7 +272,6 @@ class RowPages(Pages):
 
 
 def _described(search: RowSearch, display: RowDisplay) -> list[str]:
-    """Return the conditions of a search and its index as texts."""
     index = [] if search.search_index is None else [f"index {search.search_index.name}"]
     return [*index, *condition_texts(search, display)]
 
