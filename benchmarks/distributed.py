@@ -5,7 +5,8 @@
 The arguments are URLs of migrated databases without other users. The last two belong to one distributed database.
 The engine is called as in the server's tick, with the requests of 16 connections in a list. So the gateway's HTTP
 work does not hide the cost. CPU of the gateway is that of this process. CPU of the databases is measured if their
-processes are on this machine. Rounds alternate, because figures of a shared machine are comparable only side by side.
+processes are on this machine. The CPU that they use without requests is subtracted: Citus' daemons use some milliseconds
+a second. Rounds alternate, because figures of a shared machine are comparable only side by side.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ _INDEX = NewIndex("by_color", KeySchema((KeyColumn("color", Kind.TEXT),)), Index
 _PARTITIONS, _ROWS = 200, 50
 _COLORS, _ROWS_OF_COLOR = 100, 20
 _BODY = "x" * 880
+_IDLE_S = 20.0
 _NODES = (2, 4, 8, 16, 32)
 
 
@@ -53,6 +55,8 @@ class Entry:
         self.name = name
         self.engine = new_engine(Store(open_database(url)))
         self.engine.register_view("dynamodb", lambda value, is_partition: value)
+        self.idle_share = 0.0
+        """Seconds of CPU that the databases use in a second without requests."""
         self._tree = Tree(processes) if processes else None
         self._numbers = iter(range(1 << 60))
         self.table = self._created_table("read")
@@ -108,13 +112,13 @@ class Entry:
         return Read(self.indexed, KeyRange(lower, upper), limits, index=index)
 
     def run(self, commands: list[Any], requests: int) -> None:
-        """Run the commands of some requests as the tick does. Writes are grouped by node."""
+        """Run the commands of some requests as the tick does, grouped by node."""
         by_node: dict[Hashable, list[Any]] = {}
         length = len(commands) // requests
         for start in range(0, len(commands), length):
             request = commands[start : start + length]
-            is_write = self.engine.is_distributed and isinstance(request[0], WriteGroup)
-            by_node.setdefault(self.engine.node_of(request) if is_write else None, []).extend(request)
+            node = self.engine.node_of(request) if self.engine.is_distributed else None
+            by_node.setdefault(node, []).extend(request)
         for some in by_node.values():
             self._run(some)
 
@@ -175,10 +179,10 @@ def measured(entry: Entry, operation: Operation, requests: int, seconds: float) 
     while time.perf_counter() - began < seconds:
         entry.run(operation(entry), requests)
         request_count += requests
-    us = 1e6 / request_count
+    us, took = 1e6 / request_count, time.perf_counter() - began
     return Cost(
-        request_count / (time.perf_counter() - began),
-        (entry.cpu_s() - databases) * us,
+        request_count / took,
+        (entry.cpu_s() - databases - entry.idle_share * took) * us,
         (time.process_time() - gateway) * us,
     )
 
@@ -213,8 +217,13 @@ def main() -> None:
         Entry(name, url, [*processes_of(url)])
         for name, url in zip(("plain", "coordinator", "worker"), options.urls, strict=True)
     ]
+    before = [entry.cpu_s() for entry in entries]
+    time.sleep(_IDLE_S)
+    for entry, cpu_s in zip(entries, before, strict=True):
+        entry.idle_share = (entry.cpu_s() - cpu_s) / _IDLE_S
+        print(f"{entry.name}: {entry.idle_share * 1e3:.1f} ms of CPU a second without requests")
     multiples: dict[str, float] = {}
-    print("| operation | requests/s | CPU us of the databases | times | CPU us of the gateway | times |")
+    print("\n| operation | requests/s | CPU us of the databases | times | CPU us of the gateway | times |")
     print("|---|---|---|---|---|---|")
     for name, (operation, requests) in OPERATIONS.items():
         if options.only not in name:
@@ -225,15 +234,24 @@ def main() -> None:
                 costs_of_entry.append(measured(entry, operation, requests, options.seconds))
         medians = [Cost(*map(statistics.median, zip(*some, strict=True))) for some in costs]
         cells = [", ".join(f"{cost.rate:,.0f}" for cost in medians)]
-        for figures in ([cost.databases_us for cost in medians], [cost.gateway_us for cost in medians]):
-            cells += [
-                ", ".join(f"{figure:,.0f}" for figure in figures),
-                ", ".join(f"{figure / figures[0]:.1f}" for figure in figures[1:]) if figures[0] else "",
-            ]
+        for column in (1, 2):
+            cells.append(", ".join(f"{cost[column]:,.0f}" for cost in medians))
+            cells.append(
+                ", ".join(
+                    _multiples([cost[column] for cost in costs[0]], [cost[column] for cost in some])
+                    for some in costs[1:]
+                )
+            )
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
         plain, *_, worker = (cost.databases_us for cost in medians)
         multiples[name] = worker / plain if plain else 0.0
     print_model(multiples)
+
+
+def _multiples(plain: list[float], other: list[float]) -> str:
+    """Return the median of the ratios of all rounds, and their range."""
+    ratios = [b / a for a, b in zip(plain, other, strict=True) if a]
+    return f"{statistics.median(ratios):.1f} ({min(ratios):.1f} to {max(ratios):.1f})" if ratios else ""
 
 
 def print_model(multiples: dict[str, float]) -> None:

@@ -5,7 +5,8 @@
 It fills a table with an index and an expiry rule for each number of rows. Every key has the same number of rows at all
 sizes. It prints CPU for each kind of request, seconds of DescribeTable, rates of background work, memory and disk.
 
-`--against` also measures the server of another checkout. Requests of both sides alternate. `--plot FILE` draws a chart.
+The servers of all sizes run at the same time, and their requests alternate. `--against` also measures the server of
+another checkout. `--plot FILE` draws a chart.
 `--write` writes table and chart into docs/explain/performance-large.md.
 With TABLEGATE_TEST_DATABASE_URL and TABLEGATE_TEST_SECOND_DATABASE_URL, it measures that Citus cluster too.
 """
@@ -172,12 +173,12 @@ def _batch(server: GrowthServer, requests: Sequence[Request]) -> tuple[float, fl
 
 
 def _cost_of(
-    servers: Sequence[GrowthServer], name: str, batches: Sequence[Sequence[Request]]
+    servers: Sequence[GrowthServer], name: str, batches: Sequence[Sequence[Sequence[Request]]]
 ) -> list[list[Figure]]:
-    """Return the CPU of requests at each server. The servers take turns with each batch."""
+    """Return the CPU of requests at each server, which has its own batches. The servers take turns with each batch."""
     costs: list[list[tuple[float, float]]] = [[] for _ in servers]
-    for batch in batches:
-        for server, measured in zip(servers, costs, strict=True):
+    for turn in zip(*batches, strict=True):
+        for server, batch, measured in zip(servers, turn, costs, strict=True):
             measured.append(_batch(server, batch))
     figures = []
     for measured in costs:
@@ -186,13 +187,19 @@ def _cost_of(
     return figures
 
 
-def _costs_of_requests(servers: Sequence[GrowthServer], rows: int) -> Iterator[list[list[Figure]]]:
+def _costs_of_requests(servers: Sequence[GrowthServer], sizes: Sequence[int]) -> Iterator[list[list[Figure]]]:
+    """Yield the figures of each kind of request at all servers. `sizes`: the number of rows of each server."""
     chance = random.Random(1)
-    for name, request_of in _requests(rows):
+
+    def batches(request_of: Callable[[int], Request], rows: int) -> list[list[Request]]:
+        return [[request_of(chance.randrange(rows)) for _ in range(_REQUESTS)] for _ in range(_BATCHES)]
+
+    for kinds in zip(*map(_requests, sizes), strict=True):
+        name = kinds[0][0]
         yield _cost_of(
             servers,
             name,
-            [[request_of(chance.randrange(rows)) for _ in range(_REQUESTS)] for _ in range(_BATCHES)],
+            [batches(request_of, rows) for (_, request_of), rows in zip(kinds, sizes, strict=True)],
         )
 
 
@@ -207,7 +214,7 @@ def _costs_of_first_requests(servers: Sequence[GrowthServer]) -> list[list[Figur
         [("GetItem", {"TableName": name, "Key": key}) for name in _small_tables(batch)]
         for batch in range(_BATCHES)
     ]
-    return _cost_of(servers, _NOT_CACHED, batches)
+    return _cost_of(servers, _NOT_CACHED, [batches for _ in servers])
 
 
 # Other figures
@@ -247,12 +254,16 @@ def _work(server: GrowthServer, name: str, unit: str) -> float:
     return sum(float(value) for series, _, value in lines if series == counter)
 
 
-def measure(database: str, rows: int, roots: Sequence[Path]) -> list[Figures]:
-    """Return the figures of the server of each checkout."""
-    found: list[list[Figure]] = [[] for _ in roots]
+def measure(database: str, contestants: Sequence[tuple[int, Path]]) -> list[Figures]:
+    """Return the figures of each server, given by its number of rows and its checkout.
+
+    All servers run at the same time and take turns, so that a load of the machine does not look like growth.
+    """
+    sizes = [rows for rows, _ in contestants]
+    found: list[list[Figure]] = [[] for _ in contestants]
     with ExitStack() as stack:
         servers = []
-        for root, figures in zip(roots, found, strict=True):
+        for (rows, root), figures in zip(contestants, found, strict=True):
             folder = Path(tempfile.mkdtemp(prefix="tablegate-growth-"))
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
             server = GrowthServer(database, folder, root)
@@ -266,10 +277,10 @@ def measure(database: str, rows: int, roots: Sequence[Path]) -> list[Figures]:
             server.restart()
             size = (server.disk_bytes() - empty) / rows
             figures.append(Figure("disk, a row and its entry", "bytes", (size,)))
-        for costs in (_costs_of_first_requests(servers), *_costs_of_requests(servers, rows)):
+        for costs in (_costs_of_first_requests(servers), *_costs_of_requests(servers, sizes)):
             for figures, some in zip(found, costs, strict=True):
                 figures += some
-        for server, figures in zip(servers, found, strict=True):
+        for server, rows, figures in zip(servers, sizes, found, strict=True):
             figures.append(_describe(server))
             figures.append(Figure("memory of the gateway", "MB", (server.memory_mb,)))
             figures += _background(server, rows)
@@ -331,16 +342,12 @@ def main() -> None:
     roots["now"] = _ROOT
     columns: dict[Column, Figures] = {}
     for database in arguments.databases:
-        for rows in arguments.rows:
-            print(f"{database}, {rows:,} ...", file=sys.stderr, flush=True)
-            measured = measure(database, rows, [*roots.values()])
-            columns |= {(database, rows, side): found for side, found in zip(roots, measured, strict=True)}
-            # Measured figures are printed even if a later part fails.
-            print(
-                figures_table(
-                    {name: column for name, column in columns.items() if name[:2] == (database, rows)}
-                )
-            )
+        print(f"{database} ...", file=sys.stderr, flush=True)
+        names = [(database, rows, side) for rows in arguments.rows for side in roots]
+        measured = measure(database, [(rows, roots[side]) for _, rows, side in names])
+        columns |= dict(zip(names, measured, strict=True))
+        # The figures of a database are printed even if a later part fails.
+        print(figures_table({name: columns[name] for name in names}))
     print(figures_table(columns))
     if arguments.plot:
         arguments.plot.write_text(chart(columns))
