@@ -146,6 +146,7 @@ class AuditPages(Pages):
             found = list(islice(self._events(given, times, counts), skipped, skipped + EVENTS))
         return render(
             "audit.html", 400 if errors else 200, visitor=visitor, given=given, errors=errors, events=found,
+            records_writes=self._gateway.settings.audit_writes or self._gateway.settings.audit_requests,
             searched=counts["lines"], is_cut=counts["lines"] >= LINES, most=EVENTS, is_available=is_available,
             older=_older(given, skipped, found) if len(found) == EVENTS else None,
         )  # fmt: skip

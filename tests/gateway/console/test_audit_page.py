@@ -14,12 +14,15 @@ import pytest
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.console import server_pages
 from tablegate.gateway.observability import audit
+from tablegate.gateway.observability.audit import AuditScope, AuditTrail, KeyForm
 from tablegate.gateway.observability.audit_sinks import DatabaseSink, newest_lines
 from tablegate.gateway.store import accounts
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.wiring import connect, open_store
+from tests.gateway.console.test_administration import Lines
 from tests.gateway.console.test_console import Console
-from tests.support.running import start
+from tests.support.live_dynamodb import Live
+from tests.support.running import ENTRIES, start
 
 
 def line(second: int, event: str = "definition", who: str = "KEY", operation: str = "CreateTable") -> bytes:
@@ -146,3 +149,24 @@ def test_only_the_administrator_reads_the_audit_log(database_url: str) -> None:
         assert "The audit log cannot be read here" in console.get("/audit")
     finally:
         running.stop()
+
+
+@pytest.mark.parametrize("records", [False, True])
+def test_changes_of_rows_are_recorded_with_audit_writes(
+    database_url: str, tmp_path: Path, records: bool
+) -> None:
+    settings: dict[str, Any] = {"audit": str(tmp_path / "audit.jsonl"), "audit_writes": records}
+    running = start(database_url, ENTRIES[1], console_writes=True, admin_token="the token", **settings)
+    sink = Lines()
+    try:
+        console = Console(running.url)
+        console.sign_in("administrator", "the token")
+        Live(running.url).create("p:S", name="songs")
+        audit.start(AuditTrail(sink, KeyForm(True, ""), AuditScope(writes=records, requests=False)))
+        console.post("/row/put", namespace="shared", name="songs", row='{"p": {"S": "a"}}')
+        page = console.get("/audit")
+    finally:
+        audit.stop()
+        running.stop()
+    assert [each["event"] for each in sink.found] == ["write"] * records
+    assert ("Changes of rows are not recorded" in page) is not records
