@@ -13,7 +13,13 @@ from tablegate.adapters.azuretable.entities.entity_renderer import EntityFormat,
 from tablegate.adapters.azuretable.values import spell, view
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.dialects.adapter import RowDisplay
-from tablegate.gateway.model.commands.row_search import Condition, NotExpressible, Operator, RowSearch
+from tablegate.gateway.model.commands.row_search import (
+    Condition,
+    Endpoint,
+    NotExpressible,
+    Operator,
+    RowSearch,
+)
 from tablegate.gateway.model.commands.writes import Replace, Write
 from tablegate.gateway.model.errors import BadKey, Busy
 from tablegate.gateway.model.expressions.predicates import Comparison
@@ -21,7 +27,7 @@ from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.composites import text_of
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value
-from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT
+from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY
 
 TYPE_NAMES = {
     Kind.TEXT: "Edm.String", Kind.INT32: "Edm.Int32", Kind.INT64: "Edm.Int64", Kind.DOUBLE: "Edm.Double",
@@ -34,7 +40,7 @@ _OPERATORS = {
 }  # fmt: skip
 
 
-def request_code(search: RowSearch, url: str) -> dict[str, str]:
+def request_code(search: RowSearch, endpoint: Endpoint) -> dict[str, str]:
     """Return the search as code: name of the SDK -> code. Raises NotExpressible."""
     if search.search_index is not None:
         raise NotExpressible("Azure Table has no indexes.")
@@ -42,13 +48,14 @@ def request_code(search: RowSearch, url: str) -> dict[str, str]:
     call = f"query_entities({' and '.join(parts)!r})" if parts else "list_entities()"
     scheme, _, account = search.table.namespace.partition("/")
     account = account if scheme == "azure" and account else DEV_AZURE_ACCOUNT
+    key = DEV_AZURE_KEY if endpoint.accepts_all else "your key"
     order = "# Azure Table returns entities in ascending order only.\n" if search.reverse else ""
     return {
         _SDK: f"""from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableClient
 
-credential = AzureNamedKeyCredential({account!r}, "your key")
-table = TableClient({f"{url}/{account}"!r}, {search.table.azure_name!r}, credential=credential)
+credential = AzureNamedKeyCredential({account!r}, {key!r})
+table = TableClient({f"{endpoint.url}/{account}"!r}, {search.table.azure_name!r}, credential=credential)
 {order}for entity in table.{call}:
     print(entity)
 """

@@ -20,7 +20,13 @@ from tablegate.adapters.dynamodb.values.keys import render_shown, shown_schema
 from tablegate.adapters.dynamodb.values.values import is_too_large, item_of, render_value, render_values, view
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.gateway.dialects.adapter import RowDisplay
-from tablegate.gateway.model.commands.row_search import Condition, NotExpressible, Operator, RowSearch
+from tablegate.gateway.model.commands.row_search import (
+    Condition,
+    Endpoint,
+    NotExpressible,
+    Operator,
+    RowSearch,
+)
 from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.errors import BadKey, KeyTooLong
 from tablegate.gateway.model.expressions.predicates import Path
@@ -37,20 +43,25 @@ TYPE_NAMES = {
 }  # fmt: skip
 
 
-def request_code(search: RowSearch, url: str) -> dict[str, str]:
-    """Return the search as code: name of the tool -> code."""
+def request_code(search: RowSearch, endpoint: Endpoint) -> dict[str, str]:
+    """Return the search as code: name of the tool -> code. The keys are those of its environment, unless any are accepted."""
     request = _Request()
     operation, given = request.of(search)
-    return {"boto3": _boto3(search, operation, given, url), "AWS CLI": _cli(search, operation, given, url)}
+    return {
+        "boto3": _boto3(search, operation, given, endpoint),
+        "AWS CLI": _cli(search, operation, given, endpoint),
+    }
 
 
-def _boto3(search: RowSearch, operation: str, given: Mapping[str, Any], url: str) -> str:
-    region = _region(search)
-    where = f", region_name={region!r}" if region else ""
+def _boto3(search: RowSearch, operation: str, given: Mapping[str, Any], endpoint: Endpoint) -> str:
+    key, region = _place(search)
+    keys = f"\n    aws_access_key_id={key!r}, aws_secret_access_key='any'," if endpoint.accepts_all else ""
     order = "# A Scan has no order.\n" if search.reverse and operation == "scan" else ""
     return f"""import boto3
 
-client = boto3.client("dynamodb", endpoint_url={url!r}{where})
+client = boto3.client(
+    "dynamodb", endpoint_url={endpoint.url!r}, region_name={region!r},{keys}
+)
 request = {pprint.pformat(_with_bytes(given), width=100, sort_dicts=False)}
 {order}for page in client.get_paginator({operation!r}).paginate(**request):
     for item in page["Items"]:
@@ -58,10 +69,11 @@ request = {pprint.pformat(_with_bytes(given), width=100, sort_dicts=False)}
 """
 
 
-def _cli(search: RowSearch, operation: str, given: Mapping[str, Any], url: str) -> str:
-    parts = [f"aws dynamodb {operation}", f"--endpoint-url {shlex.quote(url)}"]
-    if region := _region(search):
-        parts.append(f"--region {region}")
+def _cli(search: RowSearch, operation: str, given: Mapping[str, Any], endpoint: Endpoint) -> str:
+    key, region = _place(search)
+    keys = [f"AWS_ACCESS_KEY_ID={shlex.quote(key)} AWS_SECRET_ACCESS_KEY=any"] if endpoint.accepts_all else []
+    where = f"--endpoint-url {shlex.quote(endpoint.url)} --region {region}"
+    parts = [*keys, f"aws dynamodb {operation}", where]
     for name, value in given.items():
         option = "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name)
         if isinstance(value, bool):
@@ -72,10 +84,10 @@ def _cli(search: RowSearch, operation: str, given: Mapping[str, Any], url: str) 
     return " \\\n    ".join(parts) + "\n"
 
 
-def _region(search: RowSearch) -> str:
-    """Return the region of a table. "" if all regions share it."""
+def _place(search: RowSearch) -> tuple[str, str]:
+    """Return an access key id and a region that reach a table, where the server accepts any key."""
     scheme, *place = search.table.namespace.split("/")
-    return place[1] if scheme == "aws" and len(place) == 2 else ""
+    return (place[0], place[1]) if scheme == "aws" and len(place) == 2 else ("any", "us-east-1")
 
 
 class _Request:

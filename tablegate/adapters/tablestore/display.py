@@ -10,6 +10,7 @@ from typing import Any
 
 from tablegate.adapters.tablestore import table_properties
 from tablegate.adapters.tablestore.call import TableOrIndex
+from tablegate.adapters.tablestore.detection import client_code
 from tablegate.adapters.tablestore.rows.selections import RowSelection
 from tablegate.adapters.tablestore.values import (
     DEFINED_KINDS,
@@ -24,7 +25,13 @@ from tablegate.adapters.tablestore.wire.errors import ServiceError
 from tablegate.adapters.tablestore.wire.names import check_column_name
 from tablegate.adapters.tablestore.wire.plainbuffer import WireCell
 from tablegate.gateway.dialects.adapter import RowDisplay
-from tablegate.gateway.model.commands.row_search import Condition, NotExpressible, Operator, RowSearch
+from tablegate.gateway.model.commands.row_search import (
+    Condition,
+    Endpoint,
+    NotExpressible,
+    Operator,
+    RowSearch,
+)
 from tablegate.gateway.model.commands.writes import Replace, Write
 from tablegate.gateway.model.expressions.predicates import ALWAYS, Comparison
 from tablegate.gateway.model.tables.tables import Table
@@ -55,7 +62,7 @@ def together(operator, *parts):
 """
 
 
-def request_code(search: RowSearch, url: str) -> dict[str, str]:
+def request_code(search: RowSearch, endpoint: Endpoint) -> dict[str, str]:
     """Return the search as code: name of the SDK -> code. Raises NotExpressible."""
     index = search.search_index
     target = TableOrIndex.of(search.table, index)
@@ -66,13 +73,12 @@ def request_code(search: RowSearch, url: str) -> dict[str, str]:
             raise NotExpressible("GetRange reads backwards without a condition on the last key column only.")
         first, last = last, first
     name = search.table.name if index is None else index.name
-    _, _, instance = search.table.namespace.partition("/")
     filters = [_condition(each) for each in search.filters]
     row_filter = filters[0] if len(filters) == 1 else _together("AND", filters) if filters else "None"
     return {
         _SDK: f"""import tablestore
 {_TOGETHER if "together(" in row_filter else ""}
-client = tablestore.OTSClient({url!r}, "your key id", "your secret", {instance or "your-instance"!r})
+client = {client_code(search.table, endpoint)}
 first = {_key(target.key, first)}
 last = {_key(target.key, last)}
 column_filter = {row_filter}

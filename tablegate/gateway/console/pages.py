@@ -22,6 +22,7 @@ from tablegate.gateway.dialects.dialect import Gateway
 from tablegate.gateway.http.flask_bridge import current_request
 from tablegate.gateway.model import errors
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
+from tablegate.gateway.model.commands.row_search import Endpoint
 from tablegate.gateway.model.errors import NotPermitted
 from tablegate.gateway.model.request_info import RequestKind
 from tablegate.gateway.model.tables.changes import Change
@@ -99,12 +100,6 @@ def problem(status: int, text: str, **facts: Any) -> flask.Response:
 def refusal(error: NotPermitted) -> str:
     """Return the text for a missing permission."""
     return f"Your key lacks the permission: {error.permission.value} {error.path}."
-
-
-def server_url() -> str:
-    """Return the URL of this server as the visitor reaches it."""
-    request = current_request()
-    return f"{'https' if request.secure else 'http'}://{request.header('host')}"
 
 
 def tables_beside(gateway: Gateway) -> list[Table]:
@@ -277,6 +272,12 @@ class Pages:
             writes and self._may_see(reading, table, Permission.PUT),
             writes and self._may_see(reading, table, Permission.DELETE),
         )
+
+    def _endpoint(self) -> Endpoint:
+        """Return this server as the visitor reaches it."""
+        request = current_request()
+        url = f"{'https' if request.secure else 'http'}://{request.header('host')}"
+        return Endpoint(url, self._gateway.settings.auth == "dev")
 
     def _reading(self, visitor: ConsoleUser) -> TableReader:
         return TableReader(self._gateway.engine, visitor)

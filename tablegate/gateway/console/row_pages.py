@@ -19,7 +19,6 @@ from tablegate.gateway.console.pages import (
     number_of,
     refusal,
     render,
-    server_url,
     stream_of,
 )
 from tablegate.gateway.console.reading import (
@@ -210,7 +209,7 @@ class RowPages(Pages):
 
     def _codes(self, search: RowSearch) -> list[tuple[str, str, str]]:
         """Return (tool, code, reason) of a search for each tool. Either the code or the reason is empty."""
-        found, url = [], server_url()
+        found, endpoint = [], self._endpoint()
         for display in self._ordered(search.table):
             try:
                 if display.statement_of is not None:
@@ -218,7 +217,7 @@ class RowPages(Pages):
             except NotExpressible as error:
                 found.append(("PartiQL", "", str(error)))
             try:
-                found += [(name, code, "") for name, code in display.request_code(search, url).items()]
+                found += [(name, code, "") for name, code in display.request_code(search, endpoint).items()]
             except NotExpressible as error:
                 found.append((display.form, "", str(error)))
         return found

@@ -27,7 +27,6 @@ from tablegate.gateway.console.pages import (
     address,
     note_definition,
     render,
-    server_url,
     stream_of,
 )
 from tablegate.gateway.console.reading import DESCRIBING, LOOKING_UP, STREAMING
@@ -86,16 +85,18 @@ class TablePages(Pages):
         """Show a table: its names in each dialect, and how each SDK reads it."""
         reading = self._reading(visitor)
         table = self._table(reading, DESCRIBING)
-        url = server_url()
+        endpoint = self._endpoint()
         snippets = [
-            code for each in self._ordered(table) for code in each.request_code(RowSearch(table), url).items()
+            code
+            for each in self._ordered(table)
+            for code in each.request_code(RowSearch(table), endpoint).items()
         ]
         names = [
             (self._operations.title(dialect), *listed(table)) for dialect, listed in self._listings.items()
         ]
         return render(
             "table.html", visitor=visitor, table=table, state=table.state_at(self._gateway.now_ms()).value,
-            statistics=reading.statistics(table), names=names, snippets=snippets, stream=stream_of(table),
+            statistics=reading.statistics(table), names=names, snippets=snippets, endpoint=endpoint, stream=stream_of(table),
             shows_expiry=self._may_see(reading, table, Permission.DESCRIBE_EXPIRY),
             shows_recovery=self._may_see(reading, table, Permission.DESCRIBE_FEATURES),
             **(self._metrics(table) if reading.shows_metrics(table) else {}),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tablegate.gateway.engine.engine import Engine
     from tablegate.gateway.model.authorization.authorizations import Authorization
     from tablegate.gateway.model.authorization.permissions import Purpose
-    from tablegate.gateway.model.commands.row_search import RowSearch, StatementPage
+    from tablegate.gateway.model.commands.row_search import Endpoint, RowSearch, StatementPage
     from tablegate.gateway.model.commands.writes import Write
     from tablegate.gateway.model.expressions.predicates import View
     from tablegate.gateway.model.values.rows import Row
@@ -45,8 +45,7 @@ class RowDisplay(NamedTuple):
     - `values_of`: returns the attributes of such a document. Raises ValueError.
     - `write_of`: returns the write that puts a row with these attributes in place of an old one, or of None.
       It checks the limits of the service. The number is the current time in milliseconds. Raises ValueError.
-    - `request_code`: returns a search of a server at a URL as code of SDKs: name of the SDK -> code. Raises
-      NotExpressible.
+    - `request_code`: returns a search as code of SDKs for a server: name of the SDK -> code. Raises NotExpressible.
     - `statement_of`: returns a search as a statement. Raises NotExpressible. None if the dialect has no statements.
     - `run_statement`: reads a page of a statement: (gateway, namespace, authorization, statement, token of the page or
       ""). Raises ValueError.
@@ -60,7 +59,7 @@ class RowDisplay(NamedTuple):
     document_of: Callable[[Table, Mapping[str, Value]], Any]
     values_of: Callable[[Table, Any], dict[str, Value]]
     write_of: Callable[[Table, Mapping[str, Value], Row | None, int], Write]
-    request_code: Callable[[RowSearch, str], dict[str, str]]
+    request_code: Callable[[RowSearch, Endpoint], dict[str, str]]
     statement_of: Callable[[RowSearch], str] | None = None
     run_statement: RunStatement | None = None
 

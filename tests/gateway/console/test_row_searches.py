@@ -19,7 +19,7 @@ from botocore import xform_name
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.console import reading
 from tablegate.gateway.console.value_texts import CUT
-from tests.adapters.azuretable.client import DEV_KEY
+from tablegate.gateway.security.credentials import DEV_AZURE_KEY, Credential, Scheme
 from tests.conftest import Serve
 from tests.gateway.console.test_console import Console, keys_of
 from tests.support.live_azure import LiveAzure
@@ -116,22 +116,49 @@ def code_of(page: str, tool: str) -> str:
 def run_code(code: str) -> list[Any]:
     """Run a program, and return what it prints."""
     printed: list[Any] = []
-    code = code.replace("'your key'", repr(DEV_KEY)).replace('"your key"', repr(DEV_KEY))
     exec(code, {"print": lambda *parts: printed.append(parts if len(parts) > 1 else parts[0])})
     return printed
 
 
 @pytest.fixture(autouse=True)
-def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "anybody")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "any secret")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+def _no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The code has all that it needs."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "AWS_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "none")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "none")
+
+
+def test_examples_of_a_table_run_as_they_are(server: Running, console: Console) -> None:
+    page = console.get("/table", **of("entities"))
+    assert "They run as they are" in page and "Azure Table allows only letters" not in page
+    code = dict(re.findall(r"<h3>([^<]+)</h3>.*?<pre[^>]*>(.*?)</pre>", page, re.DOTALL))
+    assert len(run_code(unescape(code["boto3"]))) == NUMBER
+    assert len(run_code(unescape(code["azure-data-tables"]))) == NUMBER
+    assert len(run_code(unescape(code["tablestore"]))) == NUMBER
+    Live(server.url).create("p:S", name="with-dash.and_dots")
+    assert "Azure Table allows only letters" in console.get("/table", **of("with-dash.and_dots"))
+
+
+def test_examples_of_a_strict_server_leave_the_keys_to_the_caller(serve: Serve, database_url: str) -> None:
+    running = serve(database_url, auth="strict", admin_token="the token")
+    console = Console(running.url)
+    console.sign_in("administrator", "the token")
+    gateway = running.app.extensions["tablegate"].gateway
+    gateway.credentials.replace([Credential(Scheme.AWS, "anybody", ("any secret",))])  # those of Live
+    Live(running.url).create("p:S", name="songs")
+    page = unescape(console.get("/table", **of("songs")))
+    assert "aws_access_key_id" not in page and "AWS_ACCESS_KEY_ID" not in page
+    assert "region_name='us-east-1'" in page and "--region us-east-1" in page
+    assert DEV_AZURE_KEY not in page and "'your key id', 'your secret'" in page
+    assert "use the keys of your environment or profile" in page
 
 
 def run_cli(live: Live, command: str) -> list[int]:
     """Send the request of an `aws dynamodb` command, and return its sort keys."""
-    words = shlex.split(command.replace("\\\n", " "))
-    assert words[:2] == ["aws", "dynamodb"]
+    keys, _, rest = command.partition("aws dynamodb ")
+    assert keys.startswith("AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any ")
+    words = ["aws", "dynamodb", *shlex.split(rest.replace("\\\n", " "))]
     operation, options = words[2], words[3:]
     members = live.client.meta.service_model.operation_model(operation.title()).input_shape.members
     names = {f"--{xform_name(name, '-')}": name for name in members}
@@ -140,8 +167,8 @@ def run_cli(live: Live, command: str) -> list[int]:
         option = options.pop(0)
         if option.startswith("--no-"):
             request[names[f"--{option.removeprefix('--no-')}"]] = False
-        elif option == "--endpoint-url":
-            assert options.pop(0) == live.url
+        elif option in ("--endpoint-url", "--region"):
+            assert options.pop(0) in (live.url, "us-east-1")
         else:
             text = options.pop(0)
             is_text = members[names[option]].type_name == "string"
@@ -277,8 +304,7 @@ def test_page_and_table_store_code_find_the_same(
     page = console.get("/rows", **of("cells", **fields))
     shown = [int(each) for each in column(page, "s")]
     assert set(shown) == expected
-    code = code_of(page, "tablestore").replace("your key id", "tablegate").replace("your secret", "tablegate")
-    found = [key[1][1] for key, _ in run_code(code)]
+    found = [key[1][1] for key, _ in run_code(code_of(page, "tablestore"))]
     assert sorted(found) == sorted(expected)
     if fields.get("order"):
         assert found == shown == sorted(expected, reverse=True)

@@ -13,6 +13,7 @@ from tablegate.gateway.features.search.documents import query_value_of
 from tablegate.gateway.features.search.queries import Query
 from tablegate.gateway.features.search.ranking import FieldSort, KeySort, ScoreSort, Sorter
 from tablegate.gateway.features.search.schema import FieldType, SearchField, SearchIndex
+from tablegate.gateway.model.commands.row_search import Endpoint
 from tablegate.gateway.model.tables.tables import Table
 
 
@@ -132,5 +133,5 @@ class IndexSearch:
         return (KeySort(self.descending),) if self.sort is None else (FieldSort(self.sort, self.descending),)
 
 
-CODES: dict[str, Callable[[IndexSearch, str], dict[str, str]]] = {}
-"""Dialect -> the function that returns a search of a server at a URL as code of SDKs: name of the SDK -> code."""
+CODES: dict[str, Callable[[IndexSearch, Endpoint], dict[str, str]]] = {}
+"""Dialect -> the function that returns a search as code of SDKs for a server: name of the SDK -> code."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import flask
 
-from tablegate.gateway.console.pages import Pages, Route, Tab, address, number_of, refusal, render, server_url
+from tablegate.gateway.console.pages import Pages, Route, Tab, address, number_of, refusal, render
 from tablegate.gateway.console.reading import TableReader
 from tablegate.gateway.console.row_tables import row_table
 from tablegate.gateway.console.searches import BadSearch
@@ -153,7 +153,7 @@ class SearchPages(Pages):
             pair
             for dialect in self._displays
             if dialect in CODES
-            for pair in CODES[dialect](search, server_url()).items()
+            for pair in CODES[dialect](search, self._endpoint()).items()
         ]
 
 

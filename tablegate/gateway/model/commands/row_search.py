@@ -186,6 +186,13 @@ class RowSearch(NamedTuple):
         return parts[0] if len(parts) == 1 else And(parts)
 
 
+class Endpoint(NamedTuple):
+    """A server as programs reach it. `accepts_all`: it accepts any credential (`--auth dev`)."""
+
+    url: str
+    accepts_all: bool
+
+
 class NotExpressible(ValueError):
     """A dialect has no form for a search. The text says what is missing."""
 

@@ -144,7 +144,7 @@ def test_the_code_finds_the_same_rows(console: Console, tmp_path: Path) -> None:
     )  # fmt: skip
     page = page_of(console, *conditions, sort="number", order="desc")
     assert keys_of(page) == ["11", "9", "7"]
-    code = code_of(page, "tablestore").replace("your key id", "tablegate").replace("your secret", "tablegate")
+    code = code_of(page, "tablestore")
     script = tmp_path / "search.py"
     script.write_text(code)
     done = subprocess.run(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from tablegate.adapters.tablestore.detection import client_code
 from tablegate.gateway.features.search.index_search import RANGES, Comparison, IndexCondition, IndexSearch
 from tablegate.gateway.features.search.schema import FieldType
+from tablegate.gateway.model.commands.row_search import Endpoint
 
 _SDK = "tablestore"
 _LITERALS = frozenset({FieldType.LONG, FieldType.DOUBLE, FieldType.BOOLEAN})
@@ -13,9 +15,8 @@ _QUERIES = {
 }  # fmt: skip
 
 
-def search_code(search: IndexSearch, url: str) -> dict[str, str]:
+def search_code(search: IndexSearch, endpoint: Endpoint) -> dict[str, str]:
     """Return a search as code: name of the SDK -> code."""
-    _, _, instance = search.table.namespace.partition("/")
     conditions = [_query(each) for each in search.conditions]
     query = (
         f"tablestore.BoolQuery(must_queries=[{', '.join(conditions)}])"
@@ -25,7 +26,7 @@ def search_code(search: IndexSearch, url: str) -> dict[str, str]:
     return {
         _SDK: f"""import tablestore
 
-client = tablestore.OTSClient({url!r}, "your key id", "your secret", {instance or "your-instance"!r})
+client = {client_code(search.table, endpoint)}
 query = {query}
 sort = tablestore.Sort(sorters=[{_sorter(search)}])
 token = b""
