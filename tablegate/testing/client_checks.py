@@ -9,9 +9,12 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import sys
+import traceback
 import warnings
 from typing import Any
 
+_SDKS = (__name__.partition(".")[0], "botocore", "boto3")
 _SIGNED_BY = re.compile(r"Credential=(.+)/[0-9]{8}/([^/]+)/dynamodb/aws4_request")
 
 
@@ -47,7 +50,7 @@ class ClientChecks:
             creator = self._creators.get(name)
             if creator is not None and creator != (key, region) and not self._has_warned:
                 self._has_warned = True
-                warnings.warn(_warning(name, creator, (key, region)), stacklevel=2)
+                warnings.warn(_warning(name, creator, (key, region)), stacklevel=_level_of_caller())
             if operation == "DeleteTable":
                 self._creators.pop(name, None)
 
@@ -63,6 +66,13 @@ def _warning(table: str, creator: tuple[str, str], user: tuple[str, str]) -> str
         f"{met}, and this server does so with `namespaces = {wanted}` in tablegate_settings. `namespaces = shared` "
         "silences this warning."
     )
+
+
+def _level_of_caller() -> int:
+    """Return the stack level, seen from the caller of this function, of the code that called boto3."""
+    frames = traceback.walk_stack(sys._getframe(1))
+    names = [str(frame.f_globals.get("__name__", "")).partition(".")[0] for frame, _ in frames]
+    return next((level for level, name in enumerate(names, 1) if name not in _SDKS), 1)
 
 
 def _text(value: str | bytes) -> str:

@@ -336,7 +336,9 @@ def test_a_client_of_another_region_or_key_is_named_once(
     result = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider", *options)
     result.assert_outcomes(passed=2, warnings=1 if warning else 0)
     if warning:
-        result.stdout.fnmatch_lines([f"*{warning}*namespaces = *"])
+        result.stdout.fnmatch_lines(
+            [f"*test_a_client_of_another_region_or_key*.py:*{warning}*namespaces = *"]
+        )
 
 
 def test_a_database_for_all_workers_is_refused(pytester: pytest.Pytester) -> None:
