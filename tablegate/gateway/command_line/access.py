@@ -241,10 +241,7 @@ def _action_options(command: Any) -> Any:
 
 @click.group(cls=SectionedGroup)
 def grants() -> None:
-    """Manage permissions. A running server applies changes within seconds.
-
-    https://github.com/tablegate/tablegate/blob/main/docs/operate/grants.md
-    """
+    """Manage permissions. A running server applies changes within seconds."""
 
 
 @grants.command("add")
@@ -281,9 +278,8 @@ def grants_add(
       role/NAME               a role, given by --role or by a token
       entra/OBJECT_ID         the identity of a token
       group/ID                the members of a group of tokens
-      entra/ID@azure/ACCOUNT  with --namespaces separate: an identity, group
-                              or role in one account. Also @aws/ACCOUNT,
-                              @tablestore/INSTANCE, and * for all of a kind
+      entra/ID@azure/ACCOUNT  one account, as --namespaces separate needs. Also
+                              @aws/ACCOUNT, @tablestore/INSTANCE, @azure/*
 
     TABLE is a pattern: * is any run of characters, ? is one. It covers the indexes, streams, backups, exports and
     imports of a table too.
@@ -293,7 +289,6 @@ def grants_add(
     tablegate grants add KEY --read 'orders*' --query 'orders*' --write orders
     tablegate grants add KEY --policy FILE
     tablegate grants add KEY --delete orders --deny
-    tablegate grants add group/ID --read-write 'orders*'
     """
     from tablegate.gateway.security.grant_store import ALL, WrittenGrant
     from tablegate.gateway.security.short_policies import READ_ONLY, READ_WRITE
@@ -416,8 +411,7 @@ def quotas_set(
     \b
     ACCESS_ID is that of a credential, or
       entra/OBJECT_ID         the identity of a token, in all accounts
-      group/ID                all members of a group of tokens together
-    Roles (role/NAME) have no quotas.
+      group/ID                all members of a group together. Roles have none
 
     A rate is the total of all server processes. For a credential, --tables and --bytes count those of the namespace that
     it writes to.

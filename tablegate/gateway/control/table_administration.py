@@ -145,7 +145,9 @@ class TableAdministration:
             return run(self._engine, command)
         except errors.TableMissing as error:
             raise OperationRejected(
-                404, f"There is no table {error.name}. `tablegate tables` lists all."
+                404,
+                f"There is no table {error.name} in this namespace. `tablegate tables` lists all tables with their "
+                "namespaces. Name another one with --namespace.",
             ) from None
         except errors.TableExists as error:
             raise OperationRejected(
