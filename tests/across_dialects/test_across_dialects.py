@@ -9,7 +9,7 @@ test_dynamodb_and_azure.py. These tests need all three dialects.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
@@ -151,6 +151,46 @@ def test_values_of_azure_are_read_by_dynamodb_and_table_store(
     across.put(table, PAIR, **{name: row[name]})
     after = across.entities(table).get_entity("p", "r")[name]
     assert (after, type(after)) == (before, type(before))
+
+
+IN_AN_INDEX = [
+    ("number", "INTEGER", lambda: 5, 5),
+    ("moment", "STRING", lambda: datetime(2026, 11, 29, 20, tzinfo=UTC), "2026-11-29T20:00:00.0000000Z"),
+    ("guid", "STRING", lambda: GUID, str(GUID)),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "written", "shown"), IN_AN_INDEX, ids=[case[0] for case in IN_AN_INDEX]
+)
+def test_table_store_reads_values_of_azure_in_the_key_of_an_index(
+    across: Across, name: str, kind: str, written: Callable[[], Any], shown: Any
+) -> None:
+    """The index holds what Table Store sees of the attribute, and so its rows show it."""
+    table, index = across.new_name(), across.new_name()
+    meta = ots.TableMeta(table, [("PartitionKey", "STRING"), ("RowKey", "STRING")], [(name, kind)])
+    across.tablestore.create_table(
+        meta,
+        ots.TableOptions(),
+        ots.ReservedThroughput(ots.CapacityUnit(0, 0)),
+        [ots.SecondaryIndexMeta(index, [name], [])],
+    )
+    across.entities(table).create_entity({**PAIR, name: written()})
+    assert across.rows(index, [name, *PAIR]) == [{name: shown, **PAIR}]
+    assert across.get(index, {name: shown, **PAIR}) == {name: shown, **PAIR}
+
+
+def test_table_store_reads_a_number_of_dynamodb_in_the_key_of_an_index(across: Across) -> None:
+    table, index = across.new_name(), across.new_name()
+    meta = ots.TableMeta(table, [("PartitionKey", "STRING"), ("RowKey", "STRING")], [("n", "INTEGER")])
+    across.tablestore.create_table(
+        meta,
+        ots.TableOptions(),
+        ots.ReservedThroughput(ots.CapacityUnit(0, 0)),
+        [ots.SecondaryIndexMeta(index, ["n"], [])],
+    )
+    across.dynamodb.resource.Table(table).put_item(Item={**PAIR, "n": 5})
+    assert across.rows(index, ["n", *PAIR]) == [{"n": 5, **PAIR}]
 
 
 FROM_TABLESTORE = [

@@ -18,7 +18,7 @@ from tablegate.adapters.tablestore.call import CallContext, TableOrIndex, find_t
 from tablegate.adapters.tablestore.operation_table import Operation
 from tablegate.adapters.tablestore.secondary_indexes import check_names_are_free, index_meta, new_index
 from tablegate.adapters.tablestore.table_properties import TableOptions
-from tablegate.adapters.tablestore.values import KEY_KINDS, key_type, key_value_shown
+from tablegate.adapters.tablestore.values import KEY_KINDS, key_cells, key_type
 from tablegate.adapters.tablestore.wire import limits, plainbuffer
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.adapters.tablestore.wire.names import check_schema_name, check_table_name
@@ -104,9 +104,8 @@ def _split_size(message: messages.ComputeSplitPointsBySizeRequest) -> int:
 
 
 def _point(target: TableOrIndex, row: Row) -> bytes:
-    first, *rest = target.key_names
-    value = key_value_shown(row.latest[first])
-    return encode_row(WireRow([WireCell(first, value), *(WireCell(name, Bound.INF_MIN) for name in rest)]))
+    first, *rest = key_cells(target, row)
+    return encode_row(WireRow([first, *(WireCell(cell.name, Bound.INF_MIN) for cell in rest)]))
 
 
 async def create_table(call: CallContext) -> Message:

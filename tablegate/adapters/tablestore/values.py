@@ -262,7 +262,15 @@ def _position(target: TableOrIndex, cells: Sequence[plainbuffer.WireCell]) -> ke
     return keys.Position(b"".join(parts[0]), b"".join(parts[1]))
 
 
+def key_values_shown(target: TableOrIndex, row: Row) -> dict[str, Value]:
+    """Return the key of a row as it is shown. An attribute in the key of an index has the value that the index holds."""
+    latest, names = row.latest, target.table.key_schema.names
+    return {
+        name: key_value_shown(latest[name]) if name in names else view(latest[name])
+        for name in target.key_names
+    }
+
+
 def key_cells(target: TableOrIndex, row: Row) -> list[plainbuffer.WireCell]:
     """Return the key of a row as cells for the wire."""
-    latest = row.latest
-    return [plainbuffer.WireCell(name, key_value_shown(latest[name])) for name in target.key_names]
+    return [plainbuffer.WireCell(name, value) for name, value in key_values_shown(target, row).items()]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
@@ -120,7 +120,7 @@ def dialects(gateway: Gateway) -> list[Dialect | UnloadedDialect]:
     """
     register_views(gateway.engine, gateway.settings)
     found: list[Dialect | UnloadedDialect] = []
-    for detection in _detections(gateway.settings):
+    for detection in _detections(gateway.settings.dialects):
         unloaded = UnloadedDialect(detection, partial(_new_dialect, detection.name, gateway))
         found.append(unloaded.load() if detection.loads_at_start(gateway.settings) else unloaded)
     return found
@@ -132,8 +132,11 @@ def table_describers(settings: Settings) -> dict[str, DescribeTable]:
 
 
 def register_views(engine: Engine, settings: Settings) -> None:
-    """Register the views of all dialects on the columns of their indexes. Work without a server needs them too."""
-    for detection in _detections(settings):
+    """Register the views of all dialects on the columns of their indexes, also of those that the settings leave out.
+
+    Their tables are in the same database, and each write adds the entries of all indexes.
+    """
+    for detection in _detections((*Settings().dialects, *settings.dialects)):
         engine.register_view(detection.name, detection.index_view)
 
 
@@ -151,8 +154,8 @@ def _adapter(name: str) -> Adapter:
     return adapter
 
 
-def _detections(settings: Settings) -> list[type[Detection]]:
-    return [_module_of(name, "detection").DETECTION for name in settings.dialects]
+def _detections(names: Iterable[str]) -> list[type[Detection]]:
+    return [_module_of(name, "detection").DETECTION for name in dict.fromkeys(names)]
 
 
 def _module_of(name: str, part: str) -> ModuleType:

@@ -13,7 +13,7 @@ from tablegate.adapters.tablestore.call import TableOrIndex
 from tablegate.adapters.tablestore.rows import fast_rows
 from tablegate.adapters.tablestore.rows.fast_rows import EncodedRow
 from tablegate.adapters.tablestore.rows.filters import Pagination, parse_filter
-from tablegate.adapters.tablestore.values import key_value_shown
+from tablegate.adapters.tablestore.values import key_values_shown
 from tablegate.adapters.tablestore.views import WIRE_KINDS, view
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import invalid
@@ -99,7 +99,6 @@ class RowSelection(NamedTuple):
             return names
 
         def cut(row: Row) -> Row:
-            latest = row.latest
             visible_cells: dict[str, tuple[Cell, ...]] = {}
             cells = row.cells
             for name in visible_names(cells) if is_narrowed else sorted(cells):
@@ -112,10 +111,8 @@ class RowSelection(NamedTuple):
                     visible_cells[name] = versions
                 elif versions and (visible := _visible(versions)):
                     visible_cells[name] = visible
-            key_values = {name: key_value_shown(latest[name]) for name in key_names}
-            return Row(
-                row.position, Contents.visible(key_values, visible_cells), row.modified_at, row.expires_at_ms
-            )
+            contents = Contents.visible(key_values_shown(target, row), visible_cells)
+            return Row(row.position, contents, row.modified_at, row.expires_at_ms)
 
         return cut
 
