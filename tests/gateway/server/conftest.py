@@ -68,8 +68,11 @@ class FakeEngine:
             raise RuntimeError("the engine choked")
         return [self._outcome(each) for each in said]
 
+    def node_states(self) -> list[Any]:
+        return []
+
     def node_of(self, commands: list[Any]) -> bytes:
-        """Return the node of a write in tests with several nodes: its first letter."""
+        """Return the node of a command in tests with several nodes: its first letter."""
         return _said(commands[0])[:1]  # type: ignore[no-any-return]
 
     def run_in_slices(

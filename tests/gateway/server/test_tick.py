@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -110,13 +111,28 @@ def test_reads_writes_and_mixed_requests_are_separate_lists(toy, wire, engine: F
     ]
 
 
-def test_writes_go_node_by_node_where_there_are_several(toy, wire, engine: FakeEngine) -> None:
-    """Each list is then a transaction at one node. The store splits reads by node."""
+def test_a_node_that_does_not_answer_delays_no_other_node(
+    toy, wire, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine.is_distributed = True
-    writes = [("/say", b"a1"), ("/say", b"b1"), ("/read", b"b2"), ("/say", b"a2"), ("/read", b"a3")]
-    _, connections = held_up(toy, wire, engine, *writes)
-    assert [each.reply()[2] for each in connections] == [b"first", b"a1", b"b1", b"b2", b"a2", b"a3"]
-    assert engine.lists == [[b"first"], [b"b2", b"a3"], [b"a1", b"a2"], [b"b1"]]
+    entered, answers = threading.Event(), threading.Event()
+    run = engine.run
+
+    def hang(commands: list[Any], nowait: bool = False) -> list[Any]:
+        if engine.node_of(commands) == b"h":
+            entered.set()
+            assert answers.wait(PATIENCE_S)
+        return run(commands, nowait)
+
+    monkeypatch.setattr(engine, "run", hang)
+    server = toy("thread")
+    hung = wire(server).post("/say", b"hung")
+    assert entered.wait(PATIENCE_S)
+    for target, body in (("/say", b"a1"), ("/say", b"b1"), ("/read", b"b2")):
+        assert wire(server).post(target, body).reply()[2] == body
+    answers.set()
+    assert hung.reply()[2] == b"hung"
+    assert engine.lists == [[b"a1"], [b"b1"], [b"b2"], [b"hung"]]
 
 
 def held_up(toy, wire, engine: FakeEngine, *requests: tuple[str, bytes]) -> tuple[Running, list[Wire]]:
