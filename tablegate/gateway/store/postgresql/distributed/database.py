@@ -173,7 +173,11 @@ class DistributedPostgreSQL(DistributedNode):
                     stack, place.address, functools.partial(PostgreSQL.write, nowait=nowait)
                 )
                 session = WritingSession(
-                    decider, self._nodes, place.address, lambda other: self._session_at(stack, other, begin)
+                    decider,
+                    self._nodes,
+                    place.address,
+                    lambda other: self._session_at(stack, other, begin),
+                    nowait,
                 )
                 yield session
                 session.check()
@@ -187,8 +191,9 @@ class DistributedPostgreSQL(DistributedNode):
         _finish(prepared, name, is_committed=True)
 
     def _transaction_name(self, address: Address, decider: PostgresSession) -> str:
-        [(transaction_id,)] = decider.query(f"SELECT {TRANSACTION_ID}")
-        decider.transaction_id = decider.transaction_id or transaction_id
+        if decider.transaction_id is None:
+            [(decider.transaction_id,)] = decider.query(f"SELECT {TRANSACTION_ID}")
+        decider.settle()  # the lock of _DECIDING must be held before a node prepares
         server = self._nodes.database_at(address).server_of_writer()
         group = self._nodes.placements.groups[address]
         return f"{_PREFIX} {group} {decider.transaction_id}/{server}"

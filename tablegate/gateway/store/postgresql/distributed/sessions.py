@@ -50,7 +50,8 @@ class WritingSession(DistributedSession):
     Statements run in the order in which they were sent, also those at different nodes. The shards are locked as Citus
     locks them for its own writers, so that none is moved meanwhile.
 
-    `address`: the node at which it entered. `join` begins the transaction at another node.
+    `address`: the node at which it entered. `join` begins the transaction at another node. `nowait`: a short time-out of
+    locks is set already.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class WritingSession(DistributedSession):
         nodes: Nodes[Any],
         address: Address,
         join: Callable[[Address], PostgresSession],
+        nowait: bool,
     ) -> None:
         super().__init__(inner._pipeline)
         self._inner = inner
@@ -71,7 +73,7 @@ class WritingSession(DistributedSession):
         self._sessions: dict[Address, PostgresSession] = {}
         self._checks: list[tuple[int, Pending[list[Row]]]] = []
         self._last = inner
-        self._uses_citus = False
+        self._has_lock_timeout = nowait
         self._enter(address, inner)
 
     @property
@@ -133,8 +135,8 @@ class WritingSession(DistributedSession):
     def _citus(self) -> PostgresSession:
         """Return the session of the entered node, for a statement that Citus sends to other nodes."""
         self._use(self._inner)
-        if not self._uses_citus:
-            self._uses_citus = True
+        if not self._has_lock_timeout:
+            self._has_lock_timeout = True
             self._inner.send(LOCK_TIMEOUT)
         return self._inner
 
