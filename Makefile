@@ -66,7 +66,8 @@ test-distributed: .venv/.complete ## on a Citus cluster that it starts, or with 
 	TABLEGATE_TEST_DATABASE_URL=$(URL) TABLEGATE_TEST_SECOND_DATABASE_URL=$(URL2) $(BIN)/python -m tests.support.cluster \
 		$(BIN)/pytest -o faulthandler_timeout=0 -n 2 tests/contract tests/gateway/engine/rows tests/gateway/engine/streams \
 		tests/gateway/engine/tables tests/gateway/features/global_tables tests/gateway/features/history \
-		tests/gateway/features/local_transactions tests/gateway/features/search tests/gateway/features/test_example_capability.py \
+		tests/gateway/features/local_transactions tests/gateway/features/search/test_random_queries.py \
+		tests/gateway/features/test_example_capability.py \
 		$(patsubst %,tests/gateway/engine/test_%.py,concatenated faults long_keys prefiltered_scans purging races slices) \
 		tests/across_dialects/test_dynamodb_and_azure.py tests/gateway/features/vectors/test_vector_search.py \
 		tests/durability/test_crashes.py::test_a_killed_server_keeps_every_acknowledged_write_and_no_half_transaction $(ARGS)
