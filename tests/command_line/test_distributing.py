@@ -13,9 +13,9 @@ from tablegate.migrations.schema import metadata
 from tests.support.databases import PostgresServer
 
 
-@pytest.mark.parametrize("command", ["distribute", "undistribute", "restore-point"])
+@pytest.mark.parametrize("command", ["distribute", "undistribute", "restore-point here"])
 def test_a_database_without_other_nodes_is_refused(command: str, database_url: str) -> None:
-    result = CliRunner().invoke(main, [command, "--database", database_url])
+    result = CliRunner().invoke(main, [*command.split(), "--database", database_url])
     assert result.exit_code == 1
     expected = "has no Citus" if database_url.startswith("postgresql") else "only a PostgreSQL database"
     assert expected in result.output
