@@ -100,6 +100,16 @@ def visitor(server: Running, *statements: dict[str, Any]) -> Console:
     return console
 
 
+def test_the_tables_beside_a_page_are_those_that_the_key_may_describe(server: Running) -> None:
+    def beside(console: Console) -> list[str]:
+        page = console.get("/rows", namespace="shared", name="songs", key0="a")
+        [shown] = re.findall('<ul id="tables-beside">(.*?)</ul>', page, re.DOTALL) or [""]
+        return re.findall(r'name=(\w+)"', shown)
+
+    assert beside(visitor(server, allow("Query", "DescribeTable", on=SONGS))) == ["songs"]
+    assert beside(visitor(server, allow("Query", on=SONGS))) == []
+
+
 def test_a_key_that_only_reads_finds_its_tables(server: Running) -> None:
     """Its grant lacks ListTables, which tells the names of all tables. The console lists those that it may describe."""
     console = visitor(server, allow("Query", on=SONGS))
@@ -260,10 +270,10 @@ def test_the_chart_has_only_tables_that_the_visitor_may_describe(
     history.add(now_s - 10, {})
     history.add(now_s, {Counter("table", name, "read"): 500.0 for name in ("songs", "secrets")})
     own = visitor(server, allow("DescribeTable", on=SONGS)).get("/chart", name="tables")
-    assert "</tspan> songs" in own and "secrets" not in own
+    assert "<span>songs</span>" in own and "secrets" not in own
     console = Console(server.url)
     console.sign_in("administrator", "the token")
-    assert "</tspan> secrets" in console.get("/chart", name="tables")
+    assert "<span>secrets</span>" in console.get("/chart", name="tables")
 
 
 def test_metrics_of_a_table_are_its_units(server: Running) -> None:

@@ -33,6 +33,7 @@ class Developer:
         self.steps = 0
         self._browser = browser
         browser.get(f"{seeded.url}/_tablegate/console/")
+        browser.execute_script("localStorage.clear()")  # what earlier tasks have unfolded
 
     def press(self, text: str, place: str = "main") -> None:
         """Press the first visible link, button or heading of details with this text."""

@@ -105,6 +105,12 @@ function showTime(element, milliseconds) {
   element.textContent = date.toISOString().replace("T", " ").replace("Z", " UTC");
 }
 
+// Links that do not fit on a narrow screen are scrolled to the current one.
+for (const link of document.querySelectorAll(".tabs [aria-current], .site-nav [aria-current]")) {
+  const list = link.parentElement;
+  list.scrollLeft = link.offsetLeft - list.offsetLeft - (list.clientWidth - link.offsetWidth) / 2;
+}
+
 // The list of tables beside a page, and other lists, are filtered as one types.
 for (const input of document.querySelectorAll("[data-filters]")) {
   const items = [...document.querySelectorAll(input.dataset.filters)];
