@@ -197,5 +197,7 @@ def test_the_example_file_has_every_setting(tmp_path: Path) -> None:
 
 
 def test_an_unknown_adapter_is_answered_with_those_there_are(tmp_path: Path) -> None:
-    text = output("serve", "--memory", "--port", "0", "--dialects", "dynamo", code=1)
+    database = tmp_path / "new.sqlite"
+    text = output("serve", "--database", str(database), "--port", "0", "--dialects", "dynamo", code=1)
+    assert not database.exists()
     assert "Error: --dialects: there is no adapter dynamo. Adapters: azuretable, dynamodb, tablestore" in text

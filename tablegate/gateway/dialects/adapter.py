@@ -126,6 +126,11 @@ def dialects(gateway: Gateway) -> list[Dialect | UnloadedDialect]:
     return found
 
 
+def check_dialects(settings: Settings) -> None:
+    """Raise BadSetting if a dialect of the settings does not exist."""
+    _detections(settings.dialects)
+
+
 def table_describers(settings: Settings) -> dict[str, DescribeTable]:
     """Return dialect -> the function that describes its tables."""
     return {name: adapter.listed for name, adapter in sorted(adapters(settings).items())}

@@ -26,6 +26,7 @@ from tablegate.gateway.configuration.checks import is_exposed, is_loopback
 from tablegate.gateway.configuration.database_urls import without_password
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.control.health import PATHS
+from tablegate.gateway.dialects.adapter import check_dialects
 from tablegate.gateway.observability import logs
 from tablegate.gateway.server import listening, workers
 from tablegate.gateway.server.file_lock import FileLock
@@ -72,6 +73,7 @@ def serve(settings: Settings, announcement: StartupMessage = _ANNOUNCEMENT) -> N
     logs.configure(settings.log_level)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to reload
     _check_exposure(settings)
+    check_dialects(settings)
     if settings.stop_with_stdin:
         threading.Thread(target=_stop_with_stdin, name="standard input", daemon=True).start()
     _allow_descriptors(settings.max_connections)
