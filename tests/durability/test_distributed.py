@@ -403,21 +403,12 @@ def test_a_commit_is_finished_after_the_deciding_node_has_changed_its_address(
 
 
 def change_port(url: str, old: int, new: int) -> None:
-    """Tell Citus the new port of a node, and tell the node what Citus has."""
+    """Tell Citus the new port of a node, and wait until its maintenance daemon has told all nodes."""
     asked(
         url,
         f"SELECT citus_update_node(nodeid, nodename, {new}, true)::text FROM pg_dist_node WHERE nodeport = {old}",
     )
-
-    def is_synced() -> bool:
-        # The maintenance daemon can be at the same work.
-        with contextlib.suppress(
-            psycopg.errors.ObjectNotInPrerequisiteState, psycopg.errors.LockNotAvailable
-        ):
-            asked(url, f"SELECT start_metadata_sync_to_node('127.0.0.1', {new})::text")
-        return asked(url, "SELECT bool_and(metadatasynced) FROM pg_dist_node") == [(True,)]
-
-    wait_until(is_synced)
+    wait_until(lambda: asked(url, "SELECT bool_and(metadatasynced) FROM pg_dist_node") == [(True,)])
 
 
 def test_a_restore_point_excludes_commits_over_several_nodes(

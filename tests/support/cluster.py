@@ -34,6 +34,8 @@ _SETTINGS = {
     # Each test database has a maintenance daemon.
     "max_worker_processes": 64,
     "citus.recover_2pc_interval": "5s",
+    "citus.metadata_sync_interval": "1s",
+    "citus.metadata_sync_retry_interval": "1s",
     # A restore reads the log from the folder of the server.
     "wal_keep_size": "1GB",
 }
