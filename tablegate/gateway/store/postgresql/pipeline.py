@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import re
 import select
+import socket
 import struct
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -17,7 +18,6 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import psycopg
-import psycopg.conninfo
 from psycopg import pq
 from psycopg.adapt import Transformer
 
@@ -339,9 +339,32 @@ class Pipeline:
         return psycopg.errors.error_from_result(result)
 
 
+# Asks a server whether it speaks TLS. It answers with one byte before it asks for credentials.
+_SSL_REQUEST = struct.pack(">ii", 8, 80_877_103)
+
+
 def accepts_connections(info: psycopg.ConnectionInfo) -> bool:
-    """True if the server of a connection still accepts new connections. No credentials are sent."""
-    conninfo = psycopg.conninfo.make_conninfo(
-        host=info.host, hostaddr=info.hostaddr or None, port=info.port, connect_timeout=MIN_CONNECT_S
-    )
-    return pq.PGconn.ping(conninfo.encode()) in (pq.Ping.OK, pq.Ping.REJECT)
+    """True if the server of a connection answers a new connection. No credentials are sent.
+
+    libpq's own function for it (PQping) holds the interpreter lock while it waits.
+    """
+    try:
+        with _connect(info.hostaddr or info.host, info.port) as probe:
+            probe.sendall(_SSL_REQUEST)
+            return probe.recv(1) != b""
+    except OSError:
+        return False
+
+
+def _connect(host: str, port: int) -> socket.socket:
+    """Connect to a server by its address, or by the folder of its local socket. Raises OSError."""
+    if not host.startswith("/"):
+        return socket.create_connection((host, port), timeout=MIN_CONNECT_S)
+    local = socket.socket(socket.AF_UNIX)
+    local.settimeout(MIN_CONNECT_S)
+    try:
+        local.connect(f"{host}/.s.PGSQL.{port}")
+    except OSError:
+        local.close()
+        raise
+    return local
