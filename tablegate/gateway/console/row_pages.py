@@ -153,12 +153,14 @@ class RowPages(Pages):
             hint = f"Rows can be looked up by a value of {search.schema.names[0]}, or by the key of an index."
             if error.permission is not Permission.SCAN or not fields.is_empty:
                 status, reason = 403, refusal(error)
+        counts = page is not None and fields.is_empty and self._may_see(reading, table, Permission.DESCRIBE)
         return render(
             "rows.html", status, visitor=visitor, table=table, search=search, fields=fields, shown=shown, page=page,
             problem=reason, wrong_field=field, hint=hint, display=display, displays=self._displays,
             indexes=[each for each in table.indexes if self._may_read(reading, table, each)],
             key_operators=[each.value for each in KEY_OPERATORS], operators=[each.value for each in Operator],
             may=self._row_rights(reading, table), kept_fields=shown.hidden(),
+            total=reading.statistics(table).rows if counts else None,
             codes=[] if reason else self._codes(search), described=_described(search, display),
             conditions=[] if reason else _removable(search, fields, shown, display),
             results=None if page is None else self._results(page, search, fields, shown),

@@ -332,6 +332,8 @@ def test_a_list_counts_no_longer_than_a_while(
 def test_every_row_is_on_one_page(songs: Live, console: Console) -> None:
     seen: list[str] = []
     page = console.get("/rows", **of_songs())
+    assert "50 rows found, 50 scanned. The table has 120 rows." in page
+    assert "The table has" not in console.get("/rows", **of_songs(key0="p1"))
     while True:
         seen += re.findall(r'data-label="s"><a[^>]*>(\d+)</a>', page)
         more = re.search(r'rel="next" href="[^"?]*\?([^"]*)"', page)

@@ -387,7 +387,14 @@ def test_a_form_marks_its_changes_and_ctrl_enter_saves_them(
     tree.find_element(By.CSS_SELECTOR, "[aria-label='Value of items member sku']").send_keys("B")
     tree.find_element(By.CSS_SELECTOR, "[aria-label='Remove items member count']").click()
     tree.find_element(By.CSS_SELECTOR, "[aria-label='Add to items member']").click()
-    browser.switch_to.active_element.send_keys("size", Keys.TAB, Keys.TAB, "XL")
+    browser.switch_to.active_element.send_keys("sku", Keys.TAB, Keys.TAB, "XL", Keys.CONTROL, Keys.ENTER)
+    name = browser.switch_to.active_element  # the page has not left
+    assert name.get_attribute("value") == "sku" and name.get_attribute("aria-invalid") == "true"
+    error = field_of(browser, "items").find_element(By.CSS_SELECTOR, ".error")
+    assert error.text == "There is another member of this name."
+    name.clear()
+    name.send_keys("size")
+    assert not found(browser, ".error")
     assert len(found(browser, "fieldset.changed")) == 2 and len(found(browser, "fieldset.removed")) == 1
     assert text_of(browser, "#changes-made") == "3 changes to save"
     total.send_keys(Keys.CONTROL, Keys.ENTER)

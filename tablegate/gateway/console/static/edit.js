@@ -23,6 +23,13 @@ function editForm(form) {
     form.requestSubmit(form.querySelector("button.primary"));
   });
   form.addEventListener("input", () => countChanges(form));
+  form.addEventListener("submit", (event) => {
+    // JSON would have only one of two members with the same name.
+    const doubled = form.querySelector(".member[aria-invalid=true]:not(:disabled)");
+    if (!doubled) return;
+    event.preventDefault();
+    doubled.focus();
+  });
   const add = form.querySelector("[value=add]");
   if (add) add.addEventListener("click", (event) => {
     event.preventDefault();
@@ -115,7 +122,8 @@ function showControl(attribute, kind) {
 function checkRule(attribute) {
   const field = valueOf(attribute);
   const kind = kindOf(attribute);
-  const isWrong = field.matches("input:not([type=checkbox]), textarea") && field.value !== "" && !fits(kind, field.value);
+  const wrong = attribute.querySelector(".tree [aria-invalid=true]");
+  const isWrong = wrong || field.matches("input:not([type=checkbox]), textarea") && field.value !== "" && !fits(kind, field.value);
   let note = attribute.querySelector(".error");
   if (!isWrong) {
     note?.remove();
@@ -128,7 +136,9 @@ function checkRule(attribute) {
     note = element("p", {className: "error", id: field.name.replace("value", "error")});
     attribute.querySelector(".entry").append(note);
   }
-  note.textContent = typeOf(attribute).dataset.rule;
+  if (!wrong) note.textContent = typeOf(attribute).dataset.rule;
+  else if (wrong.matches(".member")) note.textContent = "There is another member of this name.";
+  else note.textContent = attribute.querySelector(`option[data-kind=${MEMBERS[wrong.parentElement.dataset.type]}]`).dataset.rule;
   field.setAttribute("aria-invalid", "true");
   field.setAttribute("aria-describedby", note.id);
   attribute.classList.add("invalid");
@@ -272,8 +282,12 @@ function dataOf(list) {
     const {type} = item.dataset;
     const field = item.querySelector(":scope > .leaf");
     const data = !field ? dataOf(item.querySelector(":scope > ul")) : type === "BOOL" ? field.checked : type === "NULL" ? true : field.value;
-    if (field && !field.readOnly && type !== "BOOL") field.toggleAttribute("aria-invalid", !fits(MEMBERS[type], data));
+    if (field && !field.readOnly && type !== "BOOL") field.setAttribute("aria-invalid", String(!fits(MEMBERS[type], data)));
     return [item.querySelector(":scope > .member")?.value, OF_SETS[tag] ? data : {[type]: data}];
   });
+  const names = members.map(([name]) => name);
+  for (const [number, field] of [...list.querySelectorAll(":scope > li > .member")].entries()) {
+    field.setAttribute("aria-invalid", String(names.indexOf(field.value) < number));
+  }
   return tag === "M" ? Object.fromEntries(members) : members.map(([, data]) => data);
 }

@@ -188,6 +188,7 @@ async function changeCell(cell) {
   });
   shown.addEventListener("keydown", (event) => { if (event.key === "Escape") close(); });
   shown.addEventListener("submit", async (event) => {
+    if (event.defaultPrevented) return;
     event.preventDefault();
     const answer = await fetch(shown.action, {method: "POST", body: new URLSearchParams(new FormData(shown))});
     const found = new DOMParser().parseFromString(await answer.text(), "text/html");
