@@ -43,7 +43,10 @@ class ClientChecks:
             return
         key, region = signed_by.groups()
         operation = _text(request.headers.get("X-Amz-Target", "")).rpartition(".")[2]
-        body = json.loads(request.body or "{}")
+        try:
+            body = json.loads(request.body or "{}")
+        except ValueError:  # what the server refuses
+            return
         for name in [*body.get("RequestItems", ()), *filter(None, [body.get("TableName")])]:
             if operation == "CreateTable":
                 self._creators.setdefault(name, (key, region))

@@ -37,13 +37,13 @@ class AwsMock:
     @property
     def server(self) -> Server:
         """The server behind the mock, for its control API."""
-        return PROCESS_SERVER.current or _begin()
+        return PROCESS_SERVER.current or PROCESS_SERVER.begin_mock(_SETTINGS)
 
     def start(self, reset: bool = True) -> None:
         """Set the environment variables for SDKs, and empty the server unless another mock or the fixture uses it."""
         with AwsMock._lock:
             if not AwsMock._active:
-                server = _begin() if reset else self.server
+                server = PROCESS_SERVER.begin_mock(_SETTINGS) if reset else self.server
                 AwsMock._environment.enter_context(environment_set(_variables(server)))
             AwsMock._active += 1
 
@@ -108,13 +108,6 @@ def mock_aws(decorated: Any = None, *, config: Mapping[str, Any] | None = None) 
     """Return a mock, or `decorated` with a mock around each call. `config` is accepted for moto's sake, without effect."""
     mock = AwsMock()
     return mock if decorated is None else mock(decorated)
-
-
-def _begin() -> Server:
-    """Return an empty server, or that of the fixture `tablegate` as it is."""
-    if PROCESS_SERVER.is_held and PROCESS_SERVER.current is not None:
-        return PROCESS_SERVER.current
-    return PROCESS_SERVER.begin({**_SETTINGS, **PROCESS_SERVER.defaults})
 
 
 def _variables(server: Server) -> dict[str, str | None]:

@@ -27,8 +27,8 @@ class ProcessServer:
     def __init__(self) -> None:
         self.defaults: dict[str, Any] = {}
         """Settings of a server for which no others are given."""
-        self.is_held = False
-        """True while a test uses the fixture `tablegate`."""
+        self.holder = ""
+        """The scope of the fixture `tablegate` while it is in use, otherwise ""."""
         self._server: Server | None = None
         self._settings: dict[str, Any] = {}
         self._reservation: socket.socket | None = None
@@ -43,13 +43,22 @@ class ProcessServer:
         return server
 
     @contextlib.contextmanager
-    def hold(self) -> Iterator[None]:
-        """Keep the server and its tables within the block, also where `mock_aws` begins."""
-        self.is_held = True
+    def hold(self, scope: str) -> Iterator[None]:
+        """Keep the server of the fixture within the block, also where `mock_aws` begins."""
+        self.holder = scope
         try:
             yield
         finally:
-            self.is_held = False
+            self.holder = ""
+
+    def begin_mock(self, settings: dict[str, Any]) -> Server:
+        """Return the server of a mock, in its initial state. `settings`: those that the ini file does not have.
+
+        It is the server of the fixture, if that is in use: as it is, if the fixture belongs to the test alone.
+        """
+        if not self.holder or self._server is None:
+            return self.begin({**settings, **self.defaults})
+        return self._server if self.holder == "function" else self.begin(self._settings)
 
     def _begin(self, wanted: dict[str, Any]) -> Server:
         server = self._server

@@ -151,7 +151,7 @@ def tablegate(request: pytest.FixtureRequest, _process_server: ProcessServer) ->
         server.control.freeze(clock)
     if recorded:
         server.control.record(recorded)
-    with server.set_environment(), _process_server.hold():
+    with server.set_environment(), _process_server.hold(request.scope):
         yield server
 
 

@@ -280,6 +280,29 @@ def test_two():
     pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider").assert_outcomes(passed=2)
 
 
+def test_mock_aws_beside_a_fixture_of_wider_scope_empties_its_server(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\ntablegate_scope = session")
+    pytester.makepyfile(
+        TABLE
+        + """
+import boto3
+from tablegate.testing import mock_aws
+
+def test_one(tablegate, dynamodb_client):
+    dynamodb_client.create_table(**TABLE)
+
+@mock_aws
+def test_two():
+    assert boto3.client("dynamodb").list_tables()["TableNames"] == []
+
+def test_three(tablegate, dynamodb_client):
+    assert tablegate.control.clock()["frozen"] is False
+    dynamodb_client.create_table(**TABLE)
+"""
+    )
+    pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider").assert_outcomes(passed=3)
+
+
 MEETING = """
 import boto3
 
