@@ -45,6 +45,14 @@ _EXHAUSTED = (
 _TIMED_OUT = (psycopg.errors.IdleInTransactionSessionTimeout, psycopg.errors.TransactionTimeout)
 
 
+class ServerSilent(psycopg.OperationalError):
+    """A server does not answer, and takes no new connection. `address`: its host and port."""
+
+    def __init__(self, reason: str, address: tuple[str, int]) -> None:
+        super().__init__(reason)
+        self.address = address
+
+
 def translate_error(error: psycopg.Error) -> Exception:
     """Return the gateway's error for an error of the driver."""
     if isinstance(error, psycopg.errors.DiskFull):
@@ -192,7 +200,7 @@ class Pipeline:
 
     Between `end` and `begin`, psycopg may use the connection too. `prepares`: one server session serves the connection
     all the time, so it keeps prepared statements. `patience_ms`: maximum wait for data from the server, or None
-    for no limit. After it, OperationalError is raised, unless `is_alive` returns True.
+    for no limit. After it, ServerSilent is raised, unless `is_alive` returns True.
     """
 
     def __init__(
@@ -210,6 +218,7 @@ class Pipeline:
         self._due: deque[StatementResult | None] = deque()  # None stands for a Sync
         self._patience_ms = patience_ms
         self._is_alive = is_alive
+        self._address = connection.info.host, connection.info.port
         self._poll = select.poll()
         self._poll.register(connection.fileno(), select.POLLIN)
 
@@ -328,7 +337,7 @@ class Pipeline:
         while not poll.poll(self._patience_ms):
             if self._is_alive is not None and self._is_alive():
                 continue
-            raise psycopg.OperationalError(f"the database server sent nothing for {self._patience_ms} ms")
+            raise ServerSilent(f"the database server sent nothing for {self._patience_ms} ms", self._address)
 
     def _error(self, result: pq.abc.PGresult) -> psycopg.Error:
         if result.status == pq.ExecStatus.PIPELINE_ABORTED:

@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import functools
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from math import inf
 from typing import Any, ClassVar
 
 import psycopg
@@ -41,6 +43,7 @@ from tablegate.gateway.store.postgresql.distributed.sessions import (
     WritingSession,
 )
 from tablegate.gateway.store.postgresql.distributed.statements import DistributedSession
+from tablegate.gateway.store.postgresql.pipeline import ServerSilent
 from tablegate.gateway.store.postgresql.statements import TRANSACTION_ID
 from tablegate.gateway.store.sql.databases import NodeState, RetryableFailure, Session, Unreachable
 
@@ -167,7 +170,7 @@ class DistributedPostgreSQL(DistributedNode):
         prepared: list[DistributedNode] = []
         name = ""
         try:
-            with self._find_split_shards(), ExitStack() as stack:
+            with self._find_changes_of_nodes(), ExitStack() as stack:
                 begin = functools.partial(_prepare, nowait=nowait, name=lambda: name, prepared=prepared)
                 decider = self._session_at(
                     stack, place.address, functools.partial(PostgreSQL.write, nowait=nowait)
@@ -204,7 +207,7 @@ class DistributedPostgreSQL(DistributedNode):
         self._nodes.place_of(0)
         addresses = self._nodes.placements.addresses
         for address in addresses.values():
-            node = self._nodes.database_at(address)
+            node, began = self._nodes.database_at(address), time.monotonic()
             try:
                 with PostgreSQL.read_one(node) as session:
                     self._nodes.note_reached(address)
@@ -216,9 +219,9 @@ class DistributedPostgreSQL(DistributedNode):
                     outcome = PostgreSQL.committed(decider, transaction_id)
                     if outcome is not None:
                         _finish([node], name, is_committed=outcome)
-            except Unreachable as error:
-                self._nodes.set_aside(address, error)
             except (RetryableFailure, GatewayError) as error:
+                if isinstance(error, Unreachable) or isinstance(error.__cause__, ServerSilent):
+                    self._nodes.set_aside(address, error, time.monotonic() - began)
                 log.info("cannot finish interrupted transactions of node %s:%d: %s", *address, error)
 
     def node_states(self) -> list[NodeState]:
@@ -235,16 +238,21 @@ class DistributedPostgreSQL(DistributedNode):
 
     @contextmanager
     def _open_routing_session(self, begin: Begin, is_transaction: bool) -> Iterator[Session]:
-        with self._find_split_shards(), ExitStack() as stack:
+        with self._find_changes_of_nodes(), ExitStack() as stack:
             at = functools.cache(lambda address: self._session_at(stack, address, begin))
             entry = functools.cache(lambda: stack.enter_context(begin(self)))
             yield RoutingSession(entry, at, None if self._pooled else self._nodes, is_transaction)
 
     @contextmanager
-    def _find_split_shards(self) -> Iterator[None]:
-        """Fetch the placement again if a shard does not exist. Raises RetryableFailure."""
+    def _find_changes_of_nodes(self) -> Iterator[None]:
+        """Set a node aside that does not answer. Fetch the placement again if a shard does not exist. Raises
+        RetryableFailure."""
         try:
             yield
+        except RetryableFailure as error:
+            if isinstance(error.__cause__, ServerSilent):
+                self._nodes.set_aside(error.__cause__.address, error, inf)
+            raise
         except GatewayError as error:
             reason = error.__cause__
             if isinstance(reason, psycopg.errors.UndefinedTable) or _NO_SHARD in str(reason):
@@ -255,10 +263,11 @@ class DistributedPostgreSQL(DistributedNode):
     def _session_at(self, stack: ExitStack, address: Address, begin: Begin) -> PostgresSession:
         """Return a session at a node. Raises NodeAway, Unreachable."""
         self._nodes.check(address)
+        began = time.monotonic()
         try:
             session: PostgresSession = stack.enter_context(begin(self._nodes.database_at(address)))
         except Unreachable as error:
-            self._nodes.set_aside(address, error)
+            self._nodes.set_aside(address, error, time.monotonic() - began)
             raise
         self._nodes.note_reached(address)
         return session

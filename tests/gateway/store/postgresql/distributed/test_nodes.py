@@ -79,7 +79,7 @@ def test_the_last_placement_is_kept_while_no_node_answers() -> None:
     opened = Opened(HERE)
     assert opened.nodes.place_of(0) is HERE
     opened.places = ()
-    opened.nodes.set_aside(HERE.address, OSError("no route"))
+    opened.nodes.set_aside(HERE.address, OSError("no route"), 2.0)
     assert opened.nodes.place_of(0) is HERE
     assert opened.asked == [None, None]  # the node that was set aside is not asked
 
@@ -88,20 +88,23 @@ def test_a_node_that_does_not_answer_is_refused_until_it_is_reached(monkeypatch:
     """One caller tries it again after some time, and the others are refused meanwhile."""
     opened = Opened(HERE, THERE)
     opened.nodes.place_of(0)
-    opened.nodes.set_aside(HERE.address, OSError("no route"))
+    opened.nodes.set_aside(HERE.address, OSError("no route"), 2.0)
     assert opened.nodes.away == [HERE.address]
     with pytest.raises(NodeAway, match=r"10\.0\.0\.1:5432 does not answer"):
         opened.nodes.check(HERE.address)
     opened.nodes.check(THERE.address)
     with monkeypatch.context() as patched:
         patched.setattr(nodes, "_RETRY_S", -1.0)
-        opened.nodes.set_aside(HERE.address, OSError("no route"))
+        opened.nodes.set_aside(HERE.address, OSError("no route"), 2.0)
     opened.nodes.check(HERE.address)
     with pytest.raises(NodeAway):
         opened.nodes.check(HERE.address)
     opened.nodes.note_reached(HERE.address)
     opened.nodes.check(HERE.address)
     assert opened.nodes.away == []
+    monkeypatch.setattr(nodes, "_RETRY_REFUSED_S", -1.0)
+    opened.nodes.set_aside(HERE.address, OSError("refused"), 0.0)
+    opened.nodes.check(HERE.address)
 
 
 PLACE = SlotPlacement(("here", 1), 7, {"rows": "rows_7", "entries": "entries_17", "tables": "tables_3"})
