@@ -74,7 +74,8 @@ def urls(postgres: PostgresServer) -> Iterator[tuple[str, str]]:
 @pytest.fixture
 def engines(urls: tuple[str, str]) -> Iterator[list[Engine]]:
     made = [
-        new_engine(Store(open_database(url)), EngineOptions(stream_shards=2, failover_s=1.0)) for url in urls
+        new_engine(Store(open_database(url, silence_ms=2000)), EngineOptions(stream_shards=2, failover_s=1.0))
+        for url in urls
     ]
     yield made
     for engine in made:
@@ -267,6 +268,37 @@ def test_killed_nodes_lose_nothing(engines: list[Engine], urls: tuple[str, str],
     killed = {"worker": [worker], "coordinator": [coordinator], "both": [worker, coordinator]}[which]
     disturb = [functools.partial(kill, node) for node in killed]
     work(engines, with_stream(engines[0]), urls[0], [coordinator, worker], disturb)
+
+
+def test_stopped_nodes_lose_nothing(engines: list[Engine], urls: tuple[str, str]) -> None:
+    """Connections to a stopped node stay open. Its locks and prepared transactions are there when it goes on."""
+    coordinator, worker = map(ClusterNode, urls)
+    work(engines, with_stream(engines[0]), urls[0], [coordinator, worker], [functools.partial(stop, worker)])
+
+
+def stop(node: ClusterNode) -> None:
+    with node.stopped():
+        time.sleep(4)  # longer than the gateways wait
+
+
+def test_nodes_that_change_their_address_lose_nothing(engines: list[Engine], urls: tuple[str, str]) -> None:
+    coordinator, worker = map(ClusterNode, urls)
+    ports = [make_url(urls[1]).port or 0, *free_ports(1)]
+
+    def move_worker() -> None:
+        worker.kill()
+        worker.start(ports[1])
+        change_port(urls[0], *ports)
+        ports.reverse()
+
+    # The second gateway enters at the coordinator, too, since the address in its URL would end.
+    entered = [engines[0], new_engine(Store(open_database(urls[0], silence_ms=2000)))]
+    try:
+        work(entered, with_stream(engines[0]), urls[0], [coordinator, worker], [move_worker])
+    finally:
+        entered[1].close()
+        if ports[0] != make_url(urls[1]).port:
+            move_worker()
 
 
 def kill(node: ClusterNode) -> None:
