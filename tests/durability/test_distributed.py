@@ -406,6 +406,20 @@ def test_a_commit_that_a_server_left_is_finished_as_the_deciding_node_says(
     assert {int(row["n"].data) for row in contents(client)} == {2 if is_committed else 1}  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("node", ["99", "10.0.0.1"])
+def test_a_prepared_transaction_of_an_unknown_node_is_left_to_the_operator(
+    engines: list[Engine], urls: tuple[str, str], monkeypatch: pytest.MonkeyPatch, node: str
+) -> None:
+    monkeypatch.setattr(database, "_PREPARED", re.sub(r"\d+ second", "0 second", database._PREPARED))
+    name = f"tablegate {node} 1/2/3"
+    plain = make_url(urls[1]).set(drivername="postgresql").render_as_string(hide_password=False)
+    with psycopg.connect(plain, autocommit=True) as connection:
+        connection.execute(f"BEGIN; SELECT pg_current_xact_id(); PREPARE TRANSACTION '{name}'")  # type: ignore[arg-type]
+        engines[0]._store.database.finish_interrupted()
+        assert sum(state.stuck for state in engines[0].node_states()) == 1
+        connection.execute(f"ROLLBACK PREPARED '{name}'")  # type: ignore[arg-type]
+
+
 def test_a_commit_is_finished_after_the_deciding_node_has_changed_its_address(
     engines: list[Engine], urls: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

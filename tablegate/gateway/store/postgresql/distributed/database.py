@@ -215,8 +215,10 @@ class DistributedPostgreSQL(DistributedNode):
                 self._stuck[address] = sum(is_old for _, is_old in found)
                 for name in [name for name, _ in found if name.startswith(f"{_PREFIX} ")]:
                     _, group, transaction_id = name.split(" ", 2)
-                    decider = self._nodes.database_at(addresses[int(group)])
-                    outcome = PostgreSQL.committed(decider, transaction_id)
+                    decider = addresses.get(int(group)) if group.isdigit() else None
+                    if decider is None:
+                        continue  # the node was removed
+                    outcome = PostgreSQL.committed(self._nodes.database_at(decider), transaction_id)
                     if outcome is not None:
                         _finish([node], name, is_committed=outcome)
             except (RetryableFailure, GatewayError) as error:
