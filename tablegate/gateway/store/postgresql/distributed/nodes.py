@@ -20,9 +20,8 @@ log = logging.getLogger(__name__)
 
 # Seconds between two fetches of the placement, and after one that failed. Shards move rarely.
 PERIOD_S = 30.0
-# Seconds until a request tries a node again: one that did not answer, which background work tries more often, and one that
-# refused the connection, which takes no time.
-_RETRY_S, _RETRY_REFUSED_S = 15.0, 0.5
+# Seconds until a request tries a node again that did not answer, or that refused the connection, which takes no time.
+_RETRY_S, _RETRY_REFUSED_S = 5.0, 0.5
 # A refusal comes sooner. Without an answer, an attempt to connect takes two seconds.
 _SILENT_S = 1.0
 
