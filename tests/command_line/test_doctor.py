@@ -270,14 +270,26 @@ def test_doctor_reports_the_placement_of_a_distributed_database(monkeypatch: pyt
     shards = [NodeShards("a:5432", 16), NodeShards("b:5432", 16)]
     placed = TablePlacement(["rows", "changes"], ["tables"], [], shards)
     prepared = [("100",)]
+    answers: dict[str, list[tuple[str, ...]]] = {databases._STUCK: [("a:5432", "true", "0")]}
+
+    def query(context: CheckContext, statement: str) -> list[tuple[str, ...]]:
+        if "has_table_privilege" in statement:
+            return [("true",)]
+        return answers.get(statement, prepared)
+
     monkeypatch.setattr(databases, "placement_of", lambda url: placed)
-    monkeypatch.setattr(CheckContext, "query", lambda context, statement: prepared)
+    monkeypatch.setattr(CheckContext, "query", query)
     looked_at = CheckContext(load({"database": "postgresql://a/b"}, {}), None)
     [told] = databases.distribution(looked_at)
     assert told.level is Severity.OK
     assert told.text == "2 tables by slot (a:5432 has 16 shards, b:5432 has 16 shards), 1 on every node"
     prepared[0] = ("0",)
     assert [told.level for told in databases.distribution(looked_at)] == [Severity.OK, Severity.FAILED]
+    prepared[0] = ("100",)
+    answers[databases._STUCK] = [("a:5432", "false", "no route"), ("b:5432", "true", "3")]
+    _, away, stuck = databases.distribution(looked_at)
+    assert (away.level, away.text) == (Severity.FAILED, "node a:5432 does not answer: no route")
+    assert stuck.level is Severity.WARNING and "b:5432 has 3 prepared transactions" in stuck.text
     placed = placed._replace(alone=["jobs"])
     [told] = databases.distribution(looked_at)
     assert told.level is Severity.FAILED and "on one node only: jobs" in told.text

@@ -327,6 +327,7 @@ _FROM_GATEWAY: dict[type[BaseException], _Conversion] = {
     model.QuotaExceeded: _quota_exceeded,
     model.Busy: _UNAVAILABLE,
     model.Contended: _UNAVAILABLE,
+    model.NodeAway: _UNAVAILABLE,
     model.OutOfSpace: _UNAVAILABLE,
     model.SchemaTooNew: _UNAVAILABLE,
     model.TooManyAttempts: _UNAVAILABLE,
