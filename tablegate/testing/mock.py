@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import os
 import threading
 import unittest
 from collections.abc import Callable, Mapping
@@ -111,10 +110,9 @@ def mock_aws(decorated: Any = None, *, config: Mapping[str, Any] | None = None) 
 
 
 def _variables(server: Server) -> dict[str, str | None]:
-    """Return variables as moto sets them: its account, and the caller's region if there is one."""
+    """Return variables as moto sets them: its account, and no region, so that only the caller chooses one."""
     wanted: dict[str, str | None] = {**dict.fromkeys(ELSEWHERE), **server.environment()}
     wanted["AWS_ACCESS_KEY_ID"] = _ACCOUNT
-    if not os.environ.keys().isdisjoint(_REGIONS):
-        for name in _REGIONS:
-            del wanted[name]
+    for name in _REGIONS:
+        del wanted[name]
     return wanted

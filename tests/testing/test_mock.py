@@ -12,7 +12,7 @@ from typing import Any
 import boto3
 import moto
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, NoRegionError
 
 from tablegate.testing import mock_aws
 from tests.support.document_blocks import chapter_of
@@ -151,9 +151,16 @@ def test_mock_aws_keeps_the_region_and_restores_the_environment(monkeypatch: pyt
         made = boto3.client("dynamodb").create_table(**TABLE)
         assert made["TableDescription"]["TableArn"] == ARN.replace("us-east-1", "eu-west-1")
     assert dict(os.environ) == before
-    monkeypatch.delenv("AWS_DEFAULT_REGION")
-    with mock_aws():
-        assert boto3.client("dynamodb").meta.region_name == "us-east-1"
+
+
+@BOTH
+def test_without_a_region_none_is_chosen(mock: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Libraries fall back to a region of their own, and would miss the tables in another one."""
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
+    with mock(), pytest.raises(NoRegionError):
+        boto3.client("dynamodb")
 
 
 @BOTH

@@ -31,6 +31,7 @@ TABLE = {
 def _no_settings_of_this_run(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("PYTEST_XDIST_WORKER", "PYTEST_ADDOPTS", "AWS_ENDPOINT_URL_DYNAMODB"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
 
 
 def test_fixtures_give_an_empty_server_and_sdks_that_find_it(pytester: pytest.Pytester) -> None:
