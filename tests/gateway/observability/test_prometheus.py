@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.mmap_dict import MmapedDict, mmap_key
 
-from tablegate.gateway.observability import prometheus
+from tablegate.gateway.observability import metrics, prometheus
 
 _CAPACITY = 'tablegate_consumed_capacity_total{dialect="test"'
 
@@ -51,3 +51,18 @@ def test_further_tables_share_a_series(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     prometheus.exposition(frozenset())
     prometheus._CONSUMED_CAPACITY.remove("test", prometheus.OTHER_TABLES, "", "read")
+
+
+def test_connections_above_the_limit_are_a_counter() -> None:
+    def number() -> float:
+        [line] = [
+            line
+            for line in metrics.exposition()[0].decode().splitlines()
+            if line.startswith("tablegate_excess_connections_total ")
+        ]
+        return float(line.rpartition(" ")[2])
+
+    before = number()
+    metrics.record_excess_connection()
+    metrics.record_excess_connection()
+    assert number() == before + 2
