@@ -7,7 +7,7 @@
 	test-installs sbom audit
 
 # The first of these that is optimised, else the first. Those that pyenv builds are not, and take 1.3 times the CPU.
-PYTHON := $(shell for which in 1 0; do for each in python3 /usr/bin/python3 python3.13 python3.12 python3.11; do \
+PYTHON := $(shell for which in 1 0; do for each in python3 /usr/bin/python3 python3.13 python3.12 python3.11 python3.14; do \
 	$$each -c 'import ensurepip, sys, sysconfig; \
 	optimised = sys.base_prefix == "/usr" or "--enable-optimizations" in (sysconfig.get_config_var("CONFIG_ARGS") or ""); \
 	sys.exit(sys.version_info < (3, 11) or optimised < int(sys.argv[1]))' $$which 2>/dev/null && echo $$each && exit; done; done)
