@@ -105,7 +105,7 @@ def sweep(settings: Settings, url: str | None) -> None:
     from tablegate.gateway.dialects.adapter import register_views
 
     with opened_database(settings) as opened:
-        register_views(opened.engine, settings)
+        register_views(opened.engine)
         batches = 0
         while opened.engine.background.next_batch():
             batches += 1

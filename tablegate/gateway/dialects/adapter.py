@@ -118,7 +118,7 @@ def dialects(gateway: Gateway) -> list[Dialect | UnloadedDialect]:
 
     All views on columns of indexes are registered, because background work reads tables of all dialects.
     """
-    register_views(gateway.engine, gateway.settings)
+    register_views(gateway.engine)
     found: list[Dialect | UnloadedDialect] = []
     for detection in _detections(gateway.settings.dialects):
         unloaded = UnloadedDialect(detection, partial(_new_dialect, detection.name, gateway))
@@ -136,12 +136,12 @@ def table_describers(settings: Settings) -> dict[str, DescribeTable]:
     return {name: adapter.listed for name, adapter in sorted(adapters(settings).items())}
 
 
-def register_views(engine: Engine, settings: Settings) -> None:
-    """Register the views of all dialects on the columns of their indexes, also of those that the settings leave out.
+def register_views(engine: Engine) -> None:
+    """Register the views of all adapters on the columns of their indexes, also of those that the settings leave out.
 
     Their tables are in the same database, and each write adds the entries of all indexes.
     """
-    for detection in _detections((*Settings().dialects, *settings.dialects)):
+    for detection in _detections(_installed()):
         engine.register_view(detection.name, detection.index_view)
 
 
@@ -171,9 +171,14 @@ def _module_of(name: str, part: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is None or not module.startswith(error.name):
             raise
-        folder = importlib.import_module("tablegate.adapters").__path__
-        names = ", ".join(found.name for found in pkgutil.iter_modules(folder) if found.ispkg)
+        names = ", ".join(_installed())
         raise BadSetting(f"{{}}: there is no adapter {name}. Adapters: {names}", "dialects") from None
+
+
+def _installed() -> list[str]:
+    """Return the names of all adapters."""
+    folder = importlib.import_module("tablegate.adapters").__path__
+    return [module.name for module in pkgutil.iter_modules(folder) if module.ispkg]
 
 
 class _Operation(Protocol):

@@ -8,7 +8,6 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from tablegate.gateway.capabilities import new_engine
-from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.dialects.adapter import register_views
 from tablegate.gateway.doctor.findings import CheckContext, CheckResult, Severity
 from tablegate.gateway.engine.tables import row_counting
@@ -116,7 +115,7 @@ def rows_and_entries(context: CheckContext) -> Iterator[CheckResult]:
     if revision_of(context.database) != steps()[-1]:
         yield CheckResult(Severity.SKIPPED, _OTHER_SCHEMA)
         return
-    store = _store_of(context.database, context.settings)
+    store = _store_of(context.database)
     with store.read() as session:
         tables = store.catalog.all(session)
     named: list[Corruption] = []
@@ -144,7 +143,7 @@ def row_counts(context: CheckContext) -> Iterator[CheckResult]:
     if revision_of(context.database) != steps()[-1]:
         yield CheckResult(Severity.SKIPPED, _OTHER_SCHEMA)
         return
-    store = _store_of(context.database, context.settings)
+    store = _store_of(context.database)
     wrong = list(islice(row_counting.mismatches(store), _MOST_NAMED))
     if wrong:
         text = f"{'; '.join(wrong)}. Run `tablegate tables recount TABLE`"
@@ -153,10 +152,10 @@ def row_counts(context: CheckContext) -> Iterator[CheckResult]:
         yield CheckResult(Severity.OK, "they match the rows", {"wrong": []})
 
 
-def _store_of(database: Database, settings: Settings) -> Store:
+def _store_of(database: Database) -> Store:
     """Return the store of a database, which can read the indexes of all dialects and capabilities."""
     store = Store(database)
-    register_views(new_engine(store), settings)
+    register_views(new_engine(store))
     return store
 
 

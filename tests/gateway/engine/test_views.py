@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tablegate.gateway.capabilities import new_engine
-from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.dialects.adapter import register_views
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.commands.table_commands import FindTable, NewIndex
@@ -21,7 +20,7 @@ def test_a_server_of_one_dialect_fills_the_indexes_of_another(engine: Engine) ->
     )
     make_table(engine, "things", indexes=(by_number,))
     azure = new_engine(Store(engine._store.database))
-    register_views(azure, load({"dialects": ("azuretable",)}, {}))
+    register_views(azure)
     [table] = azure.run([FindTable("", "things")])
     client = Client(azure, table)
     client.write(client.put("a", n=Value(Kind.INT32, 5)))
