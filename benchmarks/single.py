@@ -69,7 +69,7 @@ def start(bench: Bench) -> str:
             client.close()
             process.stop()
         lines.append(f"{kind} {statistics.median(times):.2f} s ({min(times):.2f} to {max(times):.2f})")
-    return f"First answer after the start, median of {_STARTS}: {'; '.join(lines)}; CPU {statistics.median(cpu):.2f} s."
+    return f"First answer after the start, median of {_STARTS}: {', '.join(lines)}. CPU {statistics.median(cpu):.2f} s."
 
 
 def memory(bench: Bench) -> str:
@@ -118,7 +118,7 @@ def growth(bench: Bench) -> str:
     (first_rate, first_cpu), (last_rate, last_cpu) = slices[0], slices[-1]
     return (
         f"{_PUTS:,} puts of 1 KB, 16 connections: the last {_PUTS_PER_SLICE:,} at {last_rate / first_rate:.2f} of the "
-        f"rate of the first ({last_rate:,.0f} against {first_rate:,.0f}/s; CPU {last_cpu:.0f} against {first_cpu:.0f} us)."
+        f"rate of the first ({last_rate:,.0f} against {first_rate:,.0f}/s, CPU {last_cpu:.0f} against {first_cpu:.0f} us)."
     )
 
 
@@ -144,7 +144,7 @@ def size(bench: Bench) -> str:
     )
     return (
         f"GetItem of random keys, 16 connections: with {_MANY_ROWS:,} rows {with_many[0] / with_few[0]:.2f} of the rate with "
-        f"{_FEW_ROWS:,} ({with_many[0]:,.0f} against {with_few[0]:,.0f}/s; CPU {with_many[1]:.0f} against {with_few[1]:.0f} us)."
+        f"{_FEW_ROWS:,} ({with_many[0]:,.0f} against {with_few[0]:,.0f}/s, CPU {with_many[1]:.0f} against {with_few[1]:.0f} us)."
     )
 
 
@@ -177,7 +177,7 @@ def writers(bench: Bench) -> str:
     ordered = sorted(measurement.latencies_us)
     return (
         f"{_WRITERS} writers on SQLite FULL, {measurement.completed:,} puts: worst latency {ordered[-1] / 1000:.0f} ms, p99 "
-        f"{ordered[int(len(ordered) * 0.99)] / 1000:.0f} ms; fsync p99 at that time {fsync.p99_ms:.1f} ms."
+        f"{ordered[int(len(ordered) * 0.99)] / 1000:.0f} ms. fsync p99 at that time {fsync.p99_ms:.1f} ms."
     )
 
 
@@ -256,7 +256,7 @@ def _against(one: Measured, other: Measured) -> str:
     (rate, cost), (other_rate, other_cost) = one, other
     return (
         f"{rate / other_rate:.2f} of the rate, {cost / other_cost:.2f} of the CPU "
-        f"({rate:,.0f} against {other_rate:,.0f}/s; {cost:.0f} against {other_cost:.0f} us)"
+        f"({rate:,.0f} against {other_rate:,.0f}/s and {cost:.0f} against {other_cost:.0f} us)"
     )
 
 
@@ -283,7 +283,7 @@ def filtering(bench: Bench) -> str:
     )
     return (
         f"Filtered Scan, 0.1 % of 1,000 items, 16 connections, judged in SQL against evaluated row by row: "
-        f"{pushed[0] / evaluated[0]:.1f} times the rate ({pushed[0]:,.0f} against {evaluated[0]:,.0f}/s; CPU "
+        f"{pushed[0] / evaluated[0]:.1f} times the rate ({pushed[0]:,.0f} against {evaluated[0]:,.0f}/s, CPU "
         f"{pushed[1]:,.0f} against {evaluated[1]:,.0f} us)."
     )
 
