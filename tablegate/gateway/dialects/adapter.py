@@ -176,7 +176,6 @@ def _module_of(name: str, part: str) -> ModuleType:
 
 
 def _installed() -> list[str]:
-    """Return the names of all adapters."""
     folder = importlib.import_module("tablegate.adapters").__path__
     return [module.name for module in pkgutil.iter_modules(folder) if module.ispkg]
 
