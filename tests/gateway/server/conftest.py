@@ -43,7 +43,8 @@ from tests.support.waiting import PATIENCE_S
 class FakeEngine:
     """An engine that returns the bytes of a write and records lists of commands.
 
-    `gate` can block it. A page takes `slices` of `slice_seconds` each. `read` records them.
+    `gate` can block it. A page takes `slices` of `slice_seconds` each. `read` records them. The next `contended` commands of
+    that name are Contended, with no time for another attempt in the list of number `last_contended_list`.
     """
 
     replicas = None
@@ -55,7 +56,8 @@ class FakeEngine:
         self.gate.set()
         self.entered = threading.Semaphore(0)
         self.stale = 0
-        self.contended, self.wait_s = 0, 5.0
+        self.contended = 0
+        self.last_contended_list = 0
         self.slices, self.slice_seconds = 1, 0.0
         self.read: list[tuple[bytes, int]] = []
 
@@ -96,7 +98,8 @@ class FakeEngine:
             return StaleTable()
         if said == b"contended" and self.contended:
             self.contended -= 1
-            return Contended("a lock", self.wait_s)
+            is_last = len(self.lists) == self.last_contended_list
+            return Contended("a lock", wait_s=0.0 if is_last else 3600.0)
         return Busy("refused") if said == b"busy" else said
 
     def register_view(self, dialect: str, view: Any) -> None:
