@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from pathlib import Path
 
@@ -20,6 +21,18 @@ def test_each_extra_has_modules_that_need_it() -> None:
     for modules in packages.MODULES_OF_EXTRAS.values():
         paths = [PRODUCT / f"{name.replace('.', '/')}.py" for name in modules]
         assert [path for path in paths if not path.exists()] == []
+
+
+def test_the_page_on_pypi_has_no_relative_links() -> None:
+    """PyPI shows README.md, and has no other file of the repository."""
+    text = packages.with_absolute_links((packages.ROOT / "README.md").read_text(), "0a1b2c")
+    targets = re.findall(r'(?:\]\(|^\[\w+\]: |\bsrc(?:set)?=")([^\s)"]+)', text, re.MULTILINE)
+    assert [target for target in targets if not target.startswith(("https://", "#"))] == []
+    links = [target.removeprefix(f"{packages.REPOSITORY}/") for target in targets]
+    own = [re.fullmatch(r"(?:blob|raw)/0a1b2c/([^#]+)(?:#.*)?", link) for link in links]
+    files = [packages.ROOT / match[1] for match in own if match]
+    assert len(files) >= 20
+    assert [path for path in files if not path.is_file()] == []
 
 
 @pytest.mark.soak

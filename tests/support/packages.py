@@ -4,11 +4,13 @@
     python -m tests.support.packages extras WHEEL
     python -m tests.support.packages installs WHEEL
 
-`build` takes the files of HEAD. Times are those of the commit, and permissions do not depend on this machine. `extras`
-installs the wheel with each extra in a clean environment, and imports the modules that need the extra. `installs` does so
-without extras, on each supported Python of this machine, with the oldest and the newest dependencies, and starts the
-server. Then it runs the wheel by uvx and by pipx, and checks that the locked dependencies have wheels for each Python on
-each platform of the image.
+`build` takes the files of HEAD. Times are those of the commit, and permissions do not depend on this machine. README.md is
+the page on PyPI, so its links lead to the commit on GitHub.
+
+`extras` installs the wheel with each extra in a clean environment, and imports the modules that need the extra. `installs`
+does so without extras, on each supported Python of this machine, with the oldest and the newest dependencies, and starts
+the server. Then it runs the wheel by uvx and by pipx, and checks that the locked dependencies have wheels for each Python
+on each platform of the image.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import gzip
 import io
 import itertools
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -24,6 +27,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+REPOSITORY = "https://github.com/tablegate/tablegate"
 MOST_WHEEL_BYTES = 2_000_000
 MOST_DEPENDENCIES = 29
 """Maximum number of packages that an installation without extras brings. docs/contribute/dependencies.md states both."""
@@ -40,6 +44,8 @@ def build(target: Path, commit: str = "HEAD") -> list[Path]:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "source"
         extract(commit, source)
+        readme = source / "README.md"
+        readme.write_text(with_absolute_links(readme.read_text(), _git("rev-parse", commit).decode().strip()))
         subprocess.run(
             [sys.executable, "-m", "build", "--no-isolation", "--outdir", target, source],
             env={**os.environ, "SOURCE_DATE_EPOCH": str(made_at)},
@@ -60,6 +66,14 @@ def extract(commit: str, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     archive = _git("-c", "tar.umask=0022", "archive", commit)
     subprocess.run(["tar", "-x", "-p", "-f", "-", "-C", folder], input=archive, check=True)
+
+
+def with_absolute_links(text: str, commit: str) -> str:
+    """Return a Markdown document with links to the files of a commit on GitHub in place of relative ones."""
+    relative = r"(?!https?:|#)"
+    text = re.sub(rf"\]\({relative}", f"]({REPOSITORY}/blob/{commit}/", text)
+    text = re.sub(rf"^(\[\w+\]: ){relative}", rf"\1{REPOSITORY}/blob/{commit}/", text, flags=re.MULTILINE)
+    return re.sub(rf'\b(src|srcset)="{relative}', rf'\1="{REPOSITORY}/raw/{commit}/', text)
 
 
 def _git(*words: str) -> bytes:
