@@ -151,10 +151,12 @@ sbom: dist ## dist/sbom.cdx.json (CycloneDX) and dist/licenses.md, of the wheel 
 	$(BIN)/uv venv --quiet --clear --python $(PYTHON) build/runtime
 	$(BIN)/uv pip install --quiet --python build/runtime --constraint requirements-dev.lock \
 		"$$(echo dist/*.whl)[clouds,parquet,ion,otel,vectors,chinese,traffic,mcp]"
+	sed "s/^dynamic = .*/version = \"$$(echo dist/*.whl | cut -d- -f2)\"/" pyproject.toml > build/pyproject.toml
 	$(BIN)/uv tool run --quiet --from 'cyclonedx-bom==7.5.0' cyclonedx-py environment --output-reproducible \
-		--pyproject pyproject.toml --output-file dist/sbom.cdx.json build/runtime
+		--pyproject build/pyproject.toml --output-file dist/sbom.cdx.json build/runtime
 	$(BIN)/uv tool run --quiet 'pip-licenses==5.5.5' --python build/runtime/bin/python --format markdown \
 		--output-file dist/licenses.md
+	sed -i '/^|  /d' dist/licenses.md # what follows the first line of a name, where packages have a whole text there
 
 audit: .venv/.complete ## known vulnerabilities of the locked versions. It asks PyPI, and fails if it cannot
 	$(BIN)/uv tool run --quiet 'pip-audit==2.10.1' --strict --disable-pip --no-deps --requirement requirements.lock \
