@@ -80,14 +80,17 @@ def encode(rows: Sequence[tuple[Any, ...]]) -> bytes:
 # A transaction's id and the position of the log after its first lock. The transaction has a record before that
 # position, and its commit can only be after it (PostgreSQL.committed).
 TRANSACTION_ID = "pg_current_xact_id()::text || '/' || (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::text"
+# A set of numbers. The sub-select hides its length from the planner. Otherwise the planner would plan each set of fewer
+# than ten members anew, because the plan for an unknown number, kept with the prepared statement, assumes ten.
+NUMBERS = "ANY((SELECT ?::bigint[])::bigint[])"
+
 # Returns the transaction's id too, which saves a statement. The lock is a separate part, so that it comes before the id
 # is assigned.
 LOCK_VERSIONS = f"""
-WITH locked AS MATERIALIZED (SELECT id, version FROM tables WHERE id = ANY(?::bigint[]) ORDER BY id FOR SHARE)
+WITH locked AS MATERIALIZED (SELECT id, version FROM tables WHERE id = {NUMBERS} ORDER BY id FOR SHARE)
 SELECT id, version, {TRANSACTION_ID} FROM locked"""
 
-# The first array is a sub-select, so that the planner does not see its length. Otherwise it would plan each set of fewer
-# than ten members anew, because the plan for an unknown number, kept with the prepared statement, assumes ten.
+# The first array is a sub-select, as in NUMBERS.
 _KEYS = "unnest((SELECT ?::bigint[]), ?::bytea[], ?::bytea[], ?::smallint[])"
 _ROWS = """unnest((SELECT ?::bigint[]), ?::bytea[], ?::bytea[], ?::smallint[], ?::bigint[], ?::bigint[], ?::int[], ?::bytea[],
     ?::bytea[], ?::bytea[], ?::bigint[])"""
@@ -189,7 +192,7 @@ class PostgreSQLStatements(Statements):
         session.ask(_PLAN_BY_VALUES)
 
     def one_of(self, column: str, numbers: Sequence[int]) -> tuple[str, Sequence[Any]]:
-        return f"{column} = ANY(?::bigint[])", (numbers,)
+        return f"{column} = {NUMBERS}", (numbers,)
 
     def versions(
         self, session: Session, table_ids: Sequence[int], lock: bool, near: bytes
