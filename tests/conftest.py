@@ -84,6 +84,11 @@ def pytest_configure_node(node: Any) -> None:
         node.workerinput["files_of_others"] = sorted(set().union(*shares) - shares[number])
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if session.config.getoption("dist", "no") == "each" and not hasattr(session.config, "workerinput"):
+        session.config.pluginmanager.register(tiers.Progress(session))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_OTHERS] = set(getattr(config, "workerinput", {}).get("files_of_others", ()))
 

@@ -8,7 +8,17 @@ from typing import Any
 
 import pytest
 
-from tests.support.tiers import CLIENTS, EXTENDED, ROOT, TEST, TIERS, files_of_tests, shares, tier_of
+from tests.support.tiers import (
+    CLIENTS,
+    EXTENDED,
+    ROOT,
+    TEST,
+    TIERS,
+    Progress,
+    files_of_tests,
+    shares,
+    tier_of,
+)
 
 ADAPTER, ENGINE = "tests/adapters/test_alike.py::test_x", "tests/gateway/engine/test_races.py::test_x"
 
@@ -65,3 +75,13 @@ def test_each_file_is_of_one_process(number: int) -> None:
 
 def test_files_without_recorded_seconds_are_divided_too() -> None:
     assert shares("abcd", {"a": 2.0}, 2) == [{"a", "c"}, {"b", "d"}]
+
+
+def test_progress_counts_the_cases_of_all_processes() -> None:
+    session: Any = SimpleNamespace(testscollected=0)
+    progress = Progress(session)
+    for ids in ("abc", "de"):
+        progress.pytest_xdist_node_collection_finished(ids)
+        session.testscollected = len(ids)  # as xdist does
+    progress.pytest_runtest_logstart()
+    assert session.testscollected == 5

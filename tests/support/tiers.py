@@ -105,6 +105,21 @@ def record_seconds(tiers: Iterable[str], stats: Mapping[str, Sequence[Any]]) -> 
     SECONDS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
+class Progress:
+    """A plugin that counts the cases of all processes. xdist takes those of one, and would end at 250 percent."""
+
+    def __init__(self, session: pytest.Session) -> None:
+        self._session = session
+        self._cases = 0
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        self._cases += len(ids)
+
+    def pytest_runtest_logstart(self) -> None:
+        self._session.testscollected = self._cases
+
+
 COUNTED = ("passed", "failed", "skipped")
 
 

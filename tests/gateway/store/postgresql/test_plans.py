@@ -38,6 +38,7 @@ def test_statements_of_requests_are_not_planned_at_each_execution(database_url: 
         for begin in (database.read, database.write):
             with begin() as session:
                 planned = session.query(
-                    "SELECT statement FROM pg_prepared_statements WHERE custom_plans > ?", (_FIRST_EXECUTIONS,)
+                    "SELECT statement FROM pg_prepared_statements WHERE custom_plans > ?",
+                    (_FIRST_EXECUTIONS,),
                 )
                 assert planned == []
