@@ -278,12 +278,17 @@ def test_the_table_service_alone_has_lines_of_its_own(tmp_path: Path) -> None:
 
 
 def test_accounts_of_the_environment_stand_for_the_known_one(tmp_path: Path) -> None:
-    words = ("azurite", "--inMemoryPersistence", "--tablePort", "0")
-    with started(tmp_path, *words, last=_LISTENING, AZURITE_ACCOUNTS=f"mine:{DEV_AZURE_KEY}") as process:
+    (temporary := tmp_path / "temporary").mkdir()
+    words, accounts = ("azurite", "--inMemoryPersistence", "--tablePort", "0"), f"mine:{DEV_AZURE_KEY}"
+    environment = {"AZURITE_ACCOUNTS": accounts, "TMPDIR": str(temporary)}
+    with started(tmp_path, *words, last=_LISTENING, **environment) as process:
         url = process.lines[-1].removeprefix(_LISTENING)
         azure(url, "mine").create_table("people")
         with pytest.raises(Exception, match=r"AuthenticationFailed|authenticate"):
             azure(url).create_table("people")
+        process.running.send_signal(signal.SIGTERM)
+        assert process.running.wait(PATIENCE_S) == 0
+    assert not list(temporary.iterdir()), "the file of the accounts' keys"
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ Azure/Azurite, "Command line options" and "Supported environment variable option
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -395,8 +396,9 @@ def _azurite_certificate(given: Mapping[str, str]) -> tuple[Path, Path]:
 
 
 def _file_of(content: bytes) -> Path:
-    """Return a new file that only its owner can read."""
+    """Return a new file that only its owner can read. It is removed when this process ends."""
     descriptor, name = tempfile.mkstemp(prefix="tablegate-")
+    atexit.register(Path(name).unlink, missing_ok=True)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
     return Path(name)

@@ -6,12 +6,14 @@ server_process.py runs one process, and workers.py several.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ipaddress
 import json
 import os
 import resource
 import shlex
+import shutil
 import signal
 import socket
 import sys
@@ -318,11 +320,7 @@ def _certificate(settings: Settings) -> listening.Certificate | None:
         return None
     certificate, key = settings.tls_cert, settings.tls_key
     if settings.tls_self_signed:
-        folder = (
-            settings.database_path.parent
-            if settings.database_path
-            else Path(tempfile.mkdtemp(prefix="tablegate-"))
-        )
+        folder = settings.database_path.parent if settings.database_path else _temporary_folder()
         certificate, key = listening.make_self_signed_certificate(folder, settings.host)
     assert certificate is not None
     assert key is not None
@@ -330,6 +328,13 @@ def _certificate(settings: Settings) -> listening.Certificate | None:
         return listening.Certificate(certificate, key)
     except OSError as error:
         raise StartupError(f"cannot use the certificate {certificate}: {error}") from None
+
+
+def _temporary_folder() -> Path:
+    """Return a new folder that is removed when this process ends."""
+    folder = Path(tempfile.mkdtemp(prefix="tablegate-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _url(settings: Settings, sock: socket.socket) -> str:

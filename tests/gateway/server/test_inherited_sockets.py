@@ -44,13 +44,16 @@ def answer(client: socket.socket) -> int:
 
 @pytest.mark.parametrize("flags", [("--memory",), ("--memory", "--tls-self-signed")], ids=["plain", "TLS"])
 def test_the_server_listens_where_the_manager_does(
-    tmp_path: Path, kept: socket.socket, flags: tuple[str, ...]
+    tmp_path: Path, kept: socket.socket, flags: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (temporary := tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     server = serve(tmp_path, kept, *flags)
     try:
         assert server.url == f"{'https' if flags[1:] else 'http'}://127.0.0.1:{kept.getsockname()[1]}"
     finally:
         server.terminate()
+    assert not list(temporary.iterdir()), "the key of the self-signed certificate"
 
 
 @pytest.mark.parametrize("stop", [Process.terminate, Process.kill])
