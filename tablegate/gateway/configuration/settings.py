@@ -223,7 +223,10 @@ class Settings:
         "Serve the web console under /_tablegate/console/. With auth dev it accepts local browsers, otherwise signed-in "
         "users.",
     )
-    console_writes: bool = _security(False, "Allow users of the console to put and delete rows.")
+    console_writes: bool = _security(
+        False,
+        "Allow changes in the console: rows, tables, jobs, and for the administrator credentials, grants and quotas.",
+    )
     tls_cert: Path | None = _security(
         None, "Certificate chain (PEM) for TLS. Requires --tls-key.", value="FILE"
     )
