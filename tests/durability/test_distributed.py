@@ -387,11 +387,11 @@ def test_a_commit_that_a_server_left_is_finished_as_the_deciding_node_says(
     with monkeypatch.context() as patched:
         # The server is lost before it commits at the deciding node, or before it commits at the other.
         if is_committed:
-            patched.setattr(database, "_finish", lambda nodes, name, is_committed: None)
+            patched.setattr(DistributedNode, "finish", lambda node, name, is_committed: None)
             [answer] = engines[0].run([group])
             assert isinstance(answer, list)
         else:
-            patched.setattr(database, "_prepare", _lost_after_prepare)
+            patched.setattr(DistributedNode, "prepare", _lost_after_prepare)
             [answer] = engines[0].run([group])
             assert isinstance(answer, GatewayError)
     assert prepared(urls[0], older_than_s=0)
@@ -429,7 +429,7 @@ def test_a_commit_is_finished_after_the_deciding_node_has_changed_its_address(
     client.write(*(client.put(name, n=decimal(1)) for name in names))
     group = WriteGroup(tuple(client.put(name, n=decimal(2)) for name in names))
     with monkeypatch.context() as patched:
-        patched.setattr(database, "_finish", lambda nodes, name, is_committed: None)
+        patched.setattr(DistributedNode, "finish", lambda node, name, is_committed: None)
         [answer] = engines[0].run([group])
         assert isinstance(answer, list)
     host, port = engines[0]._store.database.node_of(client.key(names[0]).position.partition)  # type: ignore[misc]
@@ -526,9 +526,12 @@ def test_a_backup_restored_to_a_restore_point_has_no_half_group(
 
 @contextlib.contextmanager
 def _lost_after_prepare(node: DistributedNode, nowait: bool, name: Any, prepared: Any) -> Iterator[Any]:
-    with node.prepare(nowait, name) as session:
+    with _PREPARE(node, nowait, name, prepared) as session:
         yield session
     raise OSError("the server is lost")
+
+
+_PREPARE = DistributedNode.prepare
 
 
 @pytest.mark.parametrize("mode", ["block_writes", "force_logical"])

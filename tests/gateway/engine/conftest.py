@@ -24,6 +24,7 @@ from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value, decimal, text
 from tablegate.gateway.store.opening import open_database
 from tablegate.gateway.store.postgresql.database import PostgreSQL
+from tablegate.gateway.store.postgresql.distributed.database import DistributedPostgreSQL
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
 from tests.conftest import KINDS, new_database
@@ -47,6 +48,7 @@ def database_url(
             "tablegate.gateway.store.postgresql.database.is_url_distributed", lambda url, schema: True
         )
         monkeypatch.setattr(PostgreSQL, "verifies_distribution", False)
+        monkeypatch.setattr(DistributedPostgreSQL, "reaches_nodes", False)
     with new_database(request, tmp_path) as url:
         yield url
 

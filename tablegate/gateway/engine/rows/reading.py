@@ -139,7 +139,13 @@ def _interleave(
 
 def _stale(store: Store, session: Session, commands: list[Command[Any]]) -> set[int]:
     tables = [table for command in commands for table in tables_of(command)]
-    return store.catalog.check(session, tables, lock=False)()
+    return store.catalog.check(session, tables, lock=False, near=_a_partition(commands))()
+
+
+def _a_partition(commands: list[Command[Any]]) -> bytes:
+    """Return a partition that is read, or b""."""
+    partitions = (command.partition for command in commands if isinstance(command, Read))
+    return next((partition for partition in partitions if partition), b"")
 
 
 def _is_fetched_together(command: Command[Any]) -> bool:

@@ -89,6 +89,7 @@ NUMBERS = "ANY((SELECT ?::bigint[])::bigint[])"
 LOCK_VERSIONS = f"""
 WITH locked AS MATERIALIZED (SELECT id, version FROM tables WHERE id = {NUMBERS} ORDER BY id FOR SHARE)
 SELECT id, version, {TRANSACTION_ID} FROM locked"""
+VERSIONS = f"SELECT id, version FROM tables WHERE id = {NUMBERS}"
 
 # The first array is a sub-select, as in NUMBERS.
 _KEYS = "unnest((SELECT ?::bigint[]), ?::bytea[], ?::bytea[], ?::smallint[])"
@@ -197,10 +198,7 @@ class PostgreSQLStatements(Statements):
     def versions(
         self, session: Session, table_ids: Sequence[int], lock: bool, near: bytes
     ) -> Pending[list[Row]]:
-        if lock:
-            return session.ask(LOCK_VERSIONS, (table_ids,))
-        condition, parameters = self.one_of("id", table_ids)
-        return session.ask(f"SELECT id, version FROM tables WHERE {condition}", parameters)
+        return session.ask(LOCK_VERSIONS if lock else VERSIONS, (table_ids,))
 
     def lock_rows(self, session: Session, table: str, column: str, row_ids: Sequence[int]) -> None:
         condition, parameters = self.one_of(column, row_ids)

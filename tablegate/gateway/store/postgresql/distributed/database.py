@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from math import inf
 from typing import Any, ClassVar
@@ -90,20 +90,27 @@ class DistributedNode(PostgreSQL):
                     log.info(step)
 
     @contextmanager
-    def prepare(self, nowait: bool, name: Callable[[], str]) -> Iterator[PostgresSession]:
-        """Begin a transaction that is prepared at the end of the block, under a name, for `finish`."""
+    def prepare(
+        self, nowait: bool, name: Callable[[], str], prepared: list[DistributedNode]
+    ) -> Iterator[PostgresSession]:
+        """Begin a transaction. At the end of the block it is prepared, under a name, and this node added to
+        `prepared`."""
         with self._use_pipeline("writer") as pipeline:
             pipeline.send("BEGIN")
             self._set_for_writing(pipeline, nowait)
             yield self.session_class(pipeline)
             pipeline.send_once(f"PREPARE TRANSACTION '{name()}'")
             pipeline.settle()
+        prepared.append(self)
 
     def finish(self, name: str, is_committed: bool) -> None:
-        """Commit or roll back a prepared transaction."""
-        with self._use_pipeline("writer") as pipeline:
-            pipeline.send_once(f"{'COMMIT' if is_committed else 'ROLLBACK'} PREPARED '{name}'")
-            pipeline.settle()
+        """Commit or roll back a prepared transaction. If that fails, `finish_interrupted` does it later."""
+        try:
+            with self._use_pipeline("writer") as pipeline:
+                pipeline.send_once(f"{'COMMIT' if is_committed else 'ROLLBACK'} PREPARED '{name}'")
+                pipeline.settle()
+        except (RetryableFailure, GatewayError) as error:
+            log.warning("a prepared transaction is finished later (%s): %s", name, error)
 
     def committed(self, transaction_id: str | None) -> bool | None:
         """Return True if the transaction committed, else None.
@@ -130,6 +137,8 @@ class DistributedPostgreSQL(DistributedNode):
     With a pooler, only the entry is used: the pooler stands before the entry, and the nodes' own addresses bypass it.
     """
 
+    reaches_nodes = True
+
     def __init__(
         self,
         url: str,
@@ -138,6 +147,7 @@ class DistributedPostgreSQL(DistributedNode):
         silence_ms: int | None = None,
     ) -> None:
         super().__init__(url, pooled, schema, silence_ms=silence_ms)
+        self._is_direct = self.reaches_nodes and not pooled
         self._stuck: dict[Address, int] = {}
         self._nodes = Nodes(
             self._fetch_placements,
@@ -160,38 +170,43 @@ class DistributedPostgreSQL(DistributedNode):
 
     @contextmanager
     def write(self, nowait: bool = False, near: bytes = b"") -> Iterator[Session]:
-        place = self._nodes.place_of(slot_of(near)) if near and not self._pooled else None
-        if place is None:
+        if not near or not self._is_direct:
             with PostgreSQL.write(self, nowait) as entered:
                 if not nowait:
                     entered.send(LOCK_TIMEOUT)
                 yield entered
             return
+        placements = self._nodes.placements_for(slot_of(near))
+        place = placements.of_slots[slot_of(near)]
         prepared: list[DistributedNode] = []
         name = ""
         try:
             with self._find_changes_of_nodes(), ExitStack() as stack:
-                begin = functools.partial(_prepare, nowait=nowait, name=lambda: name, prepared=prepared)
+                begin = functools.partial(
+                    DistributedNode.prepare, nowait=nowait, name=lambda: name, prepared=prepared
+                )
                 decider = self._session_at(
                     stack, place.address, functools.partial(PostgreSQL.write, nowait=nowait)
                 )
                 session = WritingSession(
                     decider,
-                    self._nodes,
+                    placements,
                     place.address,
                     lambda other: self._session_at(stack, other, begin),
                     nowait,
                 )
                 yield session
-                session.check()
+                self._nodes.verify(session.checks)
                 if session.has_joined:
                     decider.send(_DECIDING)
                     name = self._transaction_name(place.address, decider)
         except (RetryableFailure, GatewayError):
-            _finish(prepared, name, is_committed=False)
+            for node in prepared:
+                node.finish(name, is_committed=False)
             raise
         # After any other error the outcome is unknown here.
-        _finish(prepared, name, is_committed=True)
+        for node in prepared:
+            node.finish(name, is_committed=True)
 
     def _transaction_name(self, address: Address, decider: PostgresSession) -> str:
         if decider.transaction_id is None:
@@ -202,10 +217,9 @@ class DistributedPostgreSQL(DistributedNode):
         return f"{_PREFIX} {group} {decider.transaction_id}/{server}"
 
     def finish_interrupted(self) -> None:
-        if self._pooled:
+        if not self._is_direct:
             return
-        self._nodes.place_of(0)
-        addresses = self._nodes.placements.addresses
+        addresses = self._nodes.placements_for(0).addresses
         for address in addresses.values():
             node, began = self._nodes.database_at(address), time.monotonic()
             try:
@@ -220,7 +234,7 @@ class DistributedPostgreSQL(DistributedNode):
                         continue  # the node was removed
                     outcome = PostgreSQL.committed(self._nodes.database_at(decider), transaction_id)
                     if outcome is not None:
-                        _finish([node], name, is_committed=outcome)
+                        node.finish(name, outcome)
             except (RetryableFailure, GatewayError) as error:
                 if isinstance(error, Unreachable) or isinstance(error.__cause__, ServerSilent):
                     self._nodes.set_aside(address, error, time.monotonic() - began)
@@ -235,15 +249,19 @@ class DistributedPostgreSQL(DistributedNode):
 
     def node_of(self, partition: bytes) -> Address | None:
         # Called in the event loop, so nothing is fetched.
-        place = None if self._pooled else self._nodes.placements.of_slots.get(slot_of(partition))
+        place = self._nodes.placements.of_slots.get(slot_of(partition)) if self._is_direct else None
         return None if place is None else place.address
 
     @contextmanager
     def _open_routing_session(self, begin: Begin, is_transaction: bool) -> Iterator[Session]:
+        if not self._is_direct:
+            with begin(self) as session:
+                yield session
+            return
         with self._find_changes_of_nodes(), ExitStack() as stack:
             at = functools.cache(lambda address: self._session_at(stack, address, begin))
             entry = functools.cache(lambda: stack.enter_context(begin(self)))
-            yield RoutingSession(entry, at, None if self._pooled else self._nodes, is_transaction)
+            yield RoutingSession(entry, at, self._nodes, is_transaction)
 
     @contextmanager
     def _find_changes_of_nodes(self) -> Iterator[None]:
@@ -300,24 +318,4 @@ class DistributedPostgreSQL(DistributedNode):
         super().close()
 
 
-@contextmanager
-def _prepare(
-    node: PostgreSQL, nowait: bool, name: Callable[[], str], prepared: list[DistributedNode]
-) -> Iterator[PostgresSession]:
-    """Begin a transaction at a node. At the end of the block it is prepared, and the node added to `prepared`."""
-    assert isinstance(node, DistributedNode)
-    with node.prepare(nowait, name) as session:
-        yield session
-    prepared.append(node)
-
-
-def _finish(nodes: Sequence[DistributedNode], name: str, is_committed: bool) -> None:
-    """Commit or roll back a prepared transaction at these nodes."""
-    for node in nodes:
-        try:
-            node.finish(name, is_committed)
-        except (RetryableFailure, GatewayError) as error:
-            log.warning("a prepared transaction is finished later (%s): %s", name, error)
-
-
-Begin = Callable[[PostgreSQL], AbstractContextManager[Any]]
+Begin = Callable[[DistributedNode], AbstractContextManager[Any]]

@@ -2,7 +2,7 @@
 
 A shard is a PostgreSQL table at its node. A statement on it costs a fraction of one that Citus plans. The placement is
 fetched periodically, and shards can move. A session that uses a shard therefore also checks that the shard is still at
-its node (HERE).
+its node (ask_here).
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from tablegate.gateway.model.errors import NodeAway
+from tablegate.gateway.store.sql.databases import Pending, RetryableFailure, Row, Session, Unreachable
 
 log = logging.getLogger(__name__)
 
@@ -41,10 +42,10 @@ WHERE c.relnamespace = current_schema()::regnamespace AND (c.relname = 'tables' 
     p.colocationid = (SELECT colocationid FROM pg_dist_partition WHERE logicalrelid = to_regclass('rows')))"""
 """The shards co-located with those of `rows`, and the shard of `tables`, which every node has."""
 
-HERE = """
-SELECT count(*) FROM pg_dist_placement p JOIN pg_dist_local_group g ON g.groupid = p.groupid
-WHERE p.shardid = ANY(?::bigint[])"""
-"""The number of the given shards that are at the queried node."""
+_HERE = """
+SELECT p.shardid FROM pg_dist_placement p JOIN pg_dist_local_group g ON g.groupid = p.groupid WHERE p.shardid = {}"""
+# One number is looked up faster than an array of one.
+_ONE_HERE, _ALL_HERE = _HERE.format("?"), _HERE.format("ANY(?::bigint[])")
 
 LOCK = "SELECT lock_shard_metadata(5, ?::bigint[])::text"
 """Locks shards against moves until COMMIT, as Citus does before a write (5: ShareLock)."""
@@ -55,13 +56,16 @@ D = TypeVar("D")
 _TABLE_NAME = re.compile(r"\b(FROM|JOIN|INTO|UPDATE|USING)\s+(\w+)(?=(\s+[a-z]|))")
 
 
-class SlotPlacement:
-    """A node and its shards for some slots. `number`: the id of the shard of `rows`."""
+class Place:
+    """Shards at one node, and statements about them.
 
-    def __init__(self, address: Address, number: int, shards: dict[str, str]) -> None:
+    `numbers`: the ids of the shards of `rows`. `sources`: for each table its shard, or the rows of all its shards.
+    """
+
+    def __init__(self, address: Address, numbers: Sequence[int], sources: Mapping[str, str]) -> None:
         self.address = address
-        self.number = number
-        self.shards = shards
+        self.numbers = numbers
+        self.sources = sources
         self._statements: dict[str, str] = {}
 
     def at_shards(self, statement: str) -> str:
@@ -71,29 +75,44 @@ class SlotPlacement:
             text = self._statements[statement] = _TABLE_NAME.sub(self._replace_name, statement)
         return text
 
-    def of_all(self, statement: str, others: Sequence[SlotPlacement]) -> str:
-        """Return a statement about `rows` as one about this shard and others of the same node."""
-        shards = " UNION ALL ".join(f"SELECT * FROM {place.shards['rows']}" for place in (self, *others))
-        return statement.replace(" FROM rows r ", f" FROM ({shards}) r ", 1)
-
     def _replace_name(self, match: re.Match[str]) -> str:
         clause, name, alias = match.groups()
-        shard = self.shards.get(name)
-        if shard is None:
+        source = self.sources.get(name)
+        if source is None:
             return match[0]
-        return f"{clause} {shard}" if alias else f"{clause} {shard} AS {name}"
+        return f"{clause} {source}" if alias else f"{clause} {source} AS {name}"
+
+
+Check = tuple[int, Pending[list[Row]]]
+"""A number of shards, and those of them that are at their node."""
+
+
+def ask_here(session: Session, numbers: Sequence[int]) -> Check:
+    """Ask which of these shards of `rows` are at the node of a session."""
+    if len(numbers) == 1:
+        return 1, session.ask(_ONE_HERE, numbers)
+    return len(numbers), session.ask(_ALL_HERE, (numbers,))
 
 
 class Placements:
-    """The placement of each slot, the placements of each node, and the number of each node. Empty if unknown."""
+    """The placement of each slot, all shards of each node together, and the number of each node."""
 
-    def __init__(self, of_slots: dict[int, SlotPlacement], addresses: dict[int, Address]) -> None:
+    def __init__(self, of_slots: dict[int, Place], addresses: dict[int, Address]) -> None:
         self.of_slots = of_slots
         self.addresses = addresses
         self.groups = {address: group for group, address in addresses.items()}
-        self.by_address: dict[Address, list[SlotPlacement]] = {}
+        places: dict[Address, list[Place]] = {}
         for place in dict.fromkeys(of_slots.values()):
-            self.by_address.setdefault(place.address, []).append(place)
+            places.setdefault(place.address, []).append(place)
+        self.by_address = {address: _together(places_of_node) for address, places_of_node in places.items()}
+
+
+def _together(places: Sequence[Place]) -> Place:
+    """Return a place for statements about `rows` or `tables`."""
+    rows = " UNION ALL ".join(f"SELECT * FROM {place.sources['rows']}" for place in places)
+    numbers = [number for place in places for number in place.numbers]
+    sources = {"rows": f"({rows})", "tables": places[0].sources.get("tables", "tables")}
+    return Place(places[0].address, numbers, sources)
 
 
 def placements(
@@ -105,9 +124,7 @@ def placements(
     for table, number, least in shards:
         shards_by_range.setdefault(least, {})[table] = f"{table}_{number}"
     by_number = {
-        number: SlotPlacement(
-            addresses[group], number, {**shards_by_range.get(None, {}), **shards_by_range[least]}
-        )
+        number: Place(addresses[group], [number], {**shards_by_range.get(None, {}), **shards_by_range[least]})
         for group, number, least in {(group, number, least) for _, group, number, least in slots}
     }
     return Placements({slot: by_number[number] for slot, _, number, _ in slots}, addresses)
@@ -127,18 +144,20 @@ class Nodes(Generic[D]):
         self._open_at = open_at
         self._lock = threading.Lock()
         self.placements = Placements({}, {})
-        """The placements at the last fetch. The object is replaced and never changed."""
+        """The placements at the last fetch, empty before. The object is replaced and never changed."""
         self._databases: dict[Address, D] = {}
         self._fetch_at = 0.0
         self._away_until: dict[Address, float] = {}
 
-    def place_of(self, slot: int) -> SlotPlacement | None:
-        """Return the placement of a slot, or None if it is unknown."""
+    def placements_for(self, slot: int) -> Placements:
+        """Return the placements, fetched again if it is time, if possible from the node of a slot. Raises Unreachable."""
         if time.monotonic() >= self._fetch_at:
             self.refresh(self.placements.of_slots.get(slot))
-        return self.placements.of_slots.get(slot)
+        if not self.placements.of_slots:
+            raise Unreachable("the placement of shards is unknown")
+        return self.placements
 
-    def refresh(self, near: SlotPlacement | None = None) -> None:
+    def refresh(self, near: Place | None = None) -> None:
         """Fetch the placements from the node of a placement, or else from the entry."""
         self._fetch_at = time.monotonic() + PERIOD_S  # other threads go on with the old ones
         fetched = None
@@ -161,6 +180,12 @@ class Nodes(Generic[D]):
     def forget(self) -> None:
         """Fetch the placement again at the next use, because a shard or node has moved."""
         self._fetch_at = 0.0
+
+    def verify(self, checks: Iterable[Check]) -> None:
+        """Raise RetryableFailure if a shard has moved."""
+        if any(len(rows()) < number for number, rows in checks):
+            self.forget()
+            raise RetryableFailure("a shard has moved")
 
     def database_at(self, address: Address) -> D:
         """Return the database at a node, opened at first use."""

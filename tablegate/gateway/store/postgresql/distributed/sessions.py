@@ -6,11 +6,21 @@ import functools
 import heapq
 import itertools
 import re
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from tablegate.gateway.model.values.keys import slot_of
 from tablegate.gateway.store.postgresql.database import PostgresSession
-from tablegate.gateway.store.postgresql.distributed.nodes import HERE, LOCK, Address, Nodes, SlotPlacement
+from tablegate.gateway.store.postgresql.distributed.nodes import (
+    LOCK,
+    Address,
+    Check,
+    Nodes,
+    Place,
+    Placements,
+    ask_here,
+)
 from tablegate.gateway.store.postgresql.distributed.statements import (
     SLOT,
     DistributedSession,
@@ -18,32 +28,55 @@ from tablegate.gateway.store.postgresql.distributed.statements import (
     by_slot,
 )
 from tablegate.gateway.store.postgresql.statements import PostgreSQLStatements
-from tablegate.gateway.store.sql.databases import LOCK_TIMEOUT_MS, Pending, RetryableFailure, Row, Session
+from tablegate.gateway.store.sql.databases import LOCK_TIMEOUT_MS, Pending, Row, Session
+
+
+class DirectSession(DistributedSession):
+    """A session that reaches nodes and shards directly. It leaves to Citus what is not about known slots."""
+
+    _placements: Placements
+
+    def place_of(self, slot: int) -> Place:
+        """Return the place of a slot."""
+        return self._placements.of_slots[slot]
+
+    @abstractmethod
+    def ask_at(self, place: Place, statement: str, parameters: Sequence[Any]) -> Pending[list[Row]]:
+        """Query the shards of a place."""
+
+    def send_at(self, place: Place, statement: str, parameters: Sequence[Any]) -> Pending[int]:
+        """Send a statement to the shards of a place."""
+        raise NotImplementedError(statement)
+
+    def split(self, sets: Sequence[Sequence[Any]]) -> Iterator[Part]:
+        """Split by shard, in the lock order of all writers: by node, shard and slot."""
+
+        def lock_order(at: int) -> tuple[Any, ...]:
+            place = self.place_of(sets[at][SLOT])
+            return place.address, place.numbers, by_slot(sets[at])
+
+        in_order = sorted(range(len(sets)), key=lock_order)
+        for place, indexes in itertools.groupby(in_order, lambda at: self.place_of(sets[at][SLOT])):
+            yield ShardSession(self, place), [*indexes]
 
 
 class ShardSession(Session):
-    """A view of a session. All its statements go to one shard of each table, with the SQL of plain PostgreSQL."""
+    """A view of a session. All its statements go to the shards of a place, with the SQL of plain PostgreSQL."""
 
     statements = PostgreSQLStatements()
 
-    def __init__(
-        self,
-        place: SlotPlacement,
-        ask: Callable[[str, Sequence[Any]], Pending[list[Row]]],
-        send: Callable[[str, Sequence[Any]], Pending[int]],
-    ) -> None:
+    def __init__(self, session: DirectSession, place: Place) -> None:
+        self._session = session
         self._place = place
-        self._ask = ask
-        self._send = send
 
     def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[list[Row]]:
-        return self._ask(self._place.at_shards(statement), parameters)
+        return self._session.ask_at(self._place, statement, parameters)
 
     def send(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[int]:
-        return self._send(self._place.at_shards(statement), parameters)
+        return self._session.send_at(self._place, statement, parameters)
 
 
-class WritingSession(DistributedSession):
+class WritingSession(DirectSession):
     """A write transaction that entered at a node.
 
     A statement about one slot goes to the shard itself, at its node. Citus routes all others from the entered node.
@@ -57,21 +90,19 @@ class WritingSession(DistributedSession):
     def __init__(
         self,
         inner: PostgresSession,
-        nodes: Nodes[Any],
+        placements: Placements,
         address: Address,
         join: Callable[[Address], PostgresSession],
         nowait: bool,
     ) -> None:
         super().__init__(inner._pipeline)
         self._inner = inner
-        self._nodes = nodes
+        self._placements = placements
         self._join = join
-        # All placements are of one fetch, so that an update of the placement cannot affect a statement in progress.
-        placements = nodes.placements
-        self._places, self._places_by_address = placements.of_slots, placements.by_address
         self._address = address
         self._sessions: dict[Address, PostgresSession] = {}
-        self._checks: list[tuple[int, Pending[list[Row]]]] = []
+        self.checks: list[Check] = []
+        """To be verified before COMMIT."""
         self._last = inner
         self._has_lock_timeout = nowait
         self._enter(address, inner)
@@ -89,22 +120,22 @@ class WritingSession(DistributedSession):
         """True if the transaction has begun at other nodes."""
         return len(self._sessions) > 1
 
-    def check(self) -> None:
-        """Verify before COMMIT that the shards have not moved. Raises RetryableFailure if one has."""
-        if any(answer() != [(number,)] for number, answer in self._checks):
-            self._nodes.forget()
-            raise RetryableFailure("a shard has moved")
-
     def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[list[Row]]:
-        place = self._place_of(statement, parameters)
-        if place is None:
+        slot_index = slot_parameter(statement)
+        if slot_index is None:
             return self._citus().ask(statement, parameters)
-        return self._session_at(place.address).ask(place.at_shards(statement), parameters)
+        return self.ask_at(self.place_of(parameters[slot_index]), statement, parameters)
 
     def send(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[int]:
-        place = self._place_of(statement, parameters)
-        if place is None:
+        slot_index = slot_parameter(statement)
+        if slot_index is None:
             return self._citus().send(statement, parameters)
+        return self.send_at(self.place_of(parameters[slot_index]), statement, parameters)
+
+    def ask_at(self, place: Place, statement: str, parameters: Sequence[Any]) -> Pending[list[Row]]:
+        return self._session_at(place.address).ask(place.at_shards(statement), parameters)
+
+    def send_at(self, place: Place, statement: str, parameters: Sequence[Any]) -> Pending[int]:
         return self._session_at(place.address).send(place.at_shards(statement), parameters)
 
     def execute_many(self, statement: str, parameters: Iterable[Sequence[Any]]) -> int:
@@ -112,25 +143,8 @@ class WritingSession(DistributedSession):
             self.send(statement, values)
         return -1
 
-    def query_local(self, statement: str, parameters: Sequence[Any]) -> Pending[list[Row]] | None:
-        any_place = self._places_by_address[self._address][0]
-        return self._session_at(self._address).ask(any_place.at_shards(statement), parameters)
-
-    def split(self, sets: Sequence[Sequence[Any]]) -> Iterator[Part]:
-        """Split by shard, in the lock order of all writers: by node, shard and slot."""
-
-        def lock_order(at: int) -> tuple[Any, ...]:
-            place = self._places[sets[at][SLOT]]
-            return place.address, place.number, by_slot(sets[at])
-
-        in_order = sorted(range(len(sets)), key=lock_order)
-        for place, indexes in itertools.groupby(in_order, lambda at: self._places[sets[at][SLOT]]):
-            session = self._session_at(place.address)
-            yield ShardSession(place, session.ask, session.send), [*indexes]
-
-    def _place_of(self, statement: str, parameters: Sequence[Any]) -> SlotPlacement | None:
-        slot_index = slot_parameter(statement)
-        return None if slot_index is None else self._places[parameters[slot_index]]
+    def query_copy(self, statement: str, parameters: Sequence[Any], near: bytes) -> Pending[list[Row]] | None:
+        return self.ask_at(self._placements.by_address[self._address], statement, parameters)
 
     def _citus(self) -> PostgresSession:
         """Return the session of the entered node, for a statement that Citus sends to other nodes."""
@@ -151,9 +165,9 @@ class WritingSession(DistributedSession):
     def _enter(self, address: Address, session: PostgresSession) -> None:
         """Lock the shards of a node, and ask whether they are all there."""
         self._sessions[address] = session
-        numbers = [place.number for place in self._places_by_address[address]]
+        numbers = self._placements.by_address[address].numbers
         session.send(LOCK, (numbers,))
-        self._checks.append((len(numbers), session.ask(HERE, (numbers,))))
+        self.checks.append(ask_here(session, numbers))
 
     def _use(self, session: PostgresSession) -> None:
         """Wait for the statements at another node before one is sent to this node."""
@@ -166,114 +180,87 @@ LOCK_TIMEOUT = f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}"
 """Also goes to the nodes to which Citus sends statements. At the entered node it is a setting of the session."""
 
 
-class RoutingSession(DistributedSession):
+class RoutingSession(DirectSession):
     """Reads on several nodes.
 
     A statement that names a slot goes to its shard, any other to the entry. Statements to several nodes run in parallel
     until the first result is needed. Raises RetryableFailure if a shard has moved. A transaction checks this once for
     each shard, in its own snapshot. A single statement checks it afterwards.
 
-    `at` opens a session at a node. `nodes` is None if everything goes to the entry.
+    `entry` opens a session at the entry, and `at` at a node.
     """
 
     def __init__(
         self,
         entry: Callable[[], PostgresSession],
         at: Callable[[Address], PostgresSession],
-        nodes: Nodes[Any] | None,
+        nodes: Nodes[Any],
         is_transaction: bool,
     ) -> None:
         self._entry = entry
         self._at = at
         self._nodes = nodes
         self._is_transaction = is_transaction
-        self._known_to_be_here: set[int] = set()
         self._visited: set[PostgresSession] = set()
         self._unchecked: dict[PostgresSession, set[int]] = {}
+        self._checked: set[int] = set()
+
+    def place_of(self, slot: int) -> Place:
+        if not hasattr(self, "_placements"):
+            self._placements = self._nodes.placements_for(slot)
+        return super().place_of(slot)
 
     def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[list[Row]]:
         slot_index = slot_parameter(statement)
-        if slot_index is None:
-            scan = _SCAN.search(statement)
-            answers = [] if scan is None else self._scan_each_node(statement, parameters)
-            if scan is not None and answers:
-                return self._merged(answers, parameters[-1], is_reverse=scan[1] is not None)
-        elif (place := self._place_of(parameters[slot_index])) is not None:
-            return self._ask_at(place, place.at_shards(statement), parameters)
+        if slot_index is not None:
+            return self.ask_at(self.place_of(parameters[slot_index]), statement, parameters)
+        scan = _SCAN.search(statement)
+        if scan is not None:
+            return self._scan(statement, parameters, is_reverse=scan[1] is not None)
         session = self._entry()
         self._visited.add(session)
-        return self._checked(session.ask(statement, parameters))
+        return self._verified(session.ask(statement, parameters))
 
-    def split(self, sets: Sequence[Sequence[Any]]) -> Iterator[Part]:
-        """Split by shard."""
-        parts: dict[SlotPlacement | None, list[int]] = {}
-        for at, columns in enumerate(sets):
-            parts.setdefault(self._place_of(columns[SLOT]), []).append(at)
-        for place, indexes in parts.items():
-            if place is None:
-                yield from ((self, [at]) for at in indexes)
-            else:
-                yield ShardSession(place, functools.partial(self._ask_at, place), self.send), indexes
-
-    def _place_of(self, slot: int) -> SlotPlacement | None:
-        return None if self._nodes is None else self._nodes.place_of(slot)
-
-    def _ask_at(self, place: SlotPlacement, statement: str, parameters: Sequence[Any]) -> Pending[list[Row]]:
-        """Query shards of a place."""
+    def ask_at(self, place: Place, statement: str, parameters: Sequence[Any]) -> Pending[list[Row]]:
         session = self._at(place.address)
-        self._note_visit(session, place.number)
-        return self._checked(session.ask(statement, parameters))
-
-    def _note_visit(self, session: PostgresSession, *shards: int) -> None:
         self._visited.add(session)
-        unchecked = {*shards} - self._known_to_be_here
-        if unchecked:
-            self._unchecked.setdefault(session, set()).update(unchecked)
+        if not self._checked.issuperset(place.numbers):
+            self._unchecked.setdefault(session, set()).update(place.numbers)
+        return self._verified(session.ask(place.at_shards(statement), parameters))
 
-    def _checked(self, answer: Pending[list[Row]]) -> Pending[list[Row]]:
-        def rows() -> list[Row]:
-            if self._unchecked:
-                self._check()
-            return answer()
+    def query_copy(self, statement: str, parameters: Sequence[Any], near: bytes) -> Pending[list[Row]] | None:
+        return self.ask_at(self.place_of(slot_of(near)), statement, parameters) if near else None
 
-        return rows
-
-    def _scan_each_node(self, statement: str, parameters: Sequence[Any]) -> list[Pending[list[Row]]]:
-        """Query all shards of each node together. Empty if the placement is unknown."""
-        if self._place_of(0) is None:
-            return []
-        assert self._nodes is not None
-        answers = []
-        for address, (first, *others) in self._nodes.placements.by_address.items():
-            session = self._at(address)
-            self._note_visit(session, *(place.number for place in (first, *others)))
-            answers.append(session.ask(first.of_all(statement, others), parameters))
-        return answers
-
-    def _merged(self, answers: list[Pending[list[Row]]], limit: int, is_reverse: bool) -> Pending[list[Row]]:
-        """Merge the rows of several nodes by key."""
+    def _scan(self, statement: str, parameters: Sequence[Any], is_reverse: bool) -> Pending[list[Row]]:
+        """Query all shards of each node together, and merge the rows of the nodes by key."""
+        self.place_of(0)
+        places = self._placements.by_address.values()
+        answers = [self.ask_at(place, statement, parameters) for place in places]
 
         def rows() -> list[Row]:
             rows_in_order = heapq.merge(
                 *(answer() for answer in answers), key=_key_of_row, reverse=is_reverse
             )
-            return [*itertools.islice(rows_in_order, limit)]
+            return [*itertools.islice(rows_in_order, parameters[-1])]
 
-        return self._checked(rows)
+        return rows
 
-    def _check(self) -> None:
-        answers = [
-            (len(numbers), session.ask(HERE, ([*numbers],))) for session, numbers in self._unchecked.items()
-        ]
+    def _verified(self, answer: Pending[list[Row]]) -> Pending[list[Row]]:
+        def rows() -> list[Row]:
+            if self._unchecked:
+                self._verify()
+            return answer()
+
+        return rows
+
+    def _verify(self) -> None:
+        checks = [ask_here(session, [*numbers]) for session, numbers in self._unchecked.items()]
         if self._is_transaction:
-            self._known_to_be_here.update(*self._unchecked.values())
-        self._unchecked.clear()
+            self._checked.update(*self._unchecked.values())
+        self._unchecked = {}
         for session in self._visited:
             session.flush()
-        if any(answer() != [(number,)] for number, answer in answers):
-            assert self._nodes is not None
-            self._nodes.forget()
-            raise RetryableFailure("a shard has moved")
+        self._nodes.verify(checks)
 
 
 _SCAN = re.compile(

@@ -16,7 +16,9 @@ from tablegate.gateway.model.values.keys import slot_of
 from tablegate.gateway.store.postgresql.database import PostgresSession
 from tablegate.gateway.store.postgresql.statements import (
     LOCK_VERSIONS,
+    NUMBERS,
     TRANSACTION_ID,
+    VERSIONS,
     PostgreSQLStatements,
     columns_of,
 )
@@ -24,16 +26,16 @@ from tablegate.gateway.store.rows import rows
 from tablegate.gateway.store.sql.checksums import ROW_WIDTH
 from tablegate.gateway.store.sql.databases import Key, KeyOccupied, Pending, Row, Session
 
+# Up to this number of members of a shard cost less as statements than as arrays.
+_FEW = 3
 # Index of the slot in a row, an entry or a key: table or index, partition, sort, slot.
 SLOT = 3
 
 # Locks the copies of the table rows on the node of `slot`. An exclusive lock updates every node's copy. No row has the
 # id 0, so the join yields nothing and only selects the node.
-_LOCK_VERSIONS = """
+_LOCK_VERSIONS = f"""
 SELECT t.id, t.version FROM tables t LEFT JOIN rows r ON r.table_id = 0 AND r.slot = ?
-WHERE t.id = ANY(?::bigint[]) FOR SHARE OF t"""
-
-_VERSIONS = "SELECT id, version FROM tables WHERE id = ANY(?::bigint[])"
+WHERE t.id = {NUMBERS} FOR SHARE OF t"""
 
 _PREPARED = "SELECT transaction::text FROM pg_prepared_xacts WHERE database = current_database()"
 
@@ -45,7 +47,7 @@ JOIN rows s ON s.table_id = k.table_id AND s.partition = k.partition AND s.sort 
     AND s.modified_at = k.modified_at"""
 
 Part = tuple[Session, list[int]]
-"""The session of a shard, and the members of a set that are there, by index."""
+"""A session for some members of a set, and their indexes."""
 
 
 class DistributedStatements(PostgreSQLStatements):
@@ -58,11 +60,12 @@ class DistributedStatements(PostgreSQLStatements):
     def versions(
         self, session: Session, table_ids: Sequence[int], lock: bool, near: bytes
     ) -> Pending[list[Row]]:
-        if not lock:
-            return session.ask(_VERSIONS, (table_ids,))
-        answer_of_node = cast("DistributedSession", session).query_local(LOCK_VERSIONS, (table_ids,))
+        statement = LOCK_VERSIONS if lock else VERSIONS
+        answer_of_node = cast("DistributedSession", session).query_copy(statement, (table_ids,), near)
         if answer_of_node is not None:
             return answer_of_node
+        if not lock:
+            return session.ask(VERSIONS, (table_ids,))
         # A separate statement, because the id is that of the entered node and the lock may be on another.
         ask_id = session.ask(f"SELECT {TRANSACTION_ID}")
         answer = session.ask(_LOCK_VERSIONS, (slot_of(near), table_ids))
@@ -82,14 +85,14 @@ class DistributedStatements(PostgreSQLStatements):
     def fetch_rows(self, session: Session, keys: Sequence[Key]) -> Pending[list[tuple[int, Row]]]:
         answers = [
             (indexes, super(DistributedStatements, self).fetch_rows(shard, [keys[at] for at in indexes]))
-            for shard, indexes in _parts(session, keys)
+            for shard, indexes in _statements_of(session, keys)
         ]
         return lambda: [(indexes[at], columns) for indexes, answer in answers for at, columns in answer()]
 
     def look_up_rows(self, session: Session, keys: Sequence[Key]) -> Pending[list[tuple[int, Row]]]:
         answers = [
             (indexes, super(DistributedStatements, self).look_up_rows(shard, [keys[at] for at in indexes]))
-            for shard, indexes in _parts(session, keys)
+            for shard, indexes in _statements_of(session, keys)
         ]
 
         def rows_with_versions() -> list[tuple[int, Row]]:
@@ -140,7 +143,7 @@ class DistributedStatements(PostgreSQLStatements):
         return 0  # each shard has its own pages
 
     def _send_set(self, session: Session, of_one: str, of_many: str, sets: Sequence[tuple[Any, ...]]) -> None:
-        for shard, indexes in _parts(session, sets):
+        for shard, indexes in _statements_of(session, sets):
             super()._send_set(shard, of_one, of_many, [sets[at] for at in indexes])
 
 
@@ -154,8 +157,8 @@ class DistributedSession(PostgresSession):
         for at in sorted(range(len(sets)), key=lambda at: by_slot(sets[at])):
             yield self, [at]
 
-    def query_local(self, statement: str, parameters: Sequence[Any]) -> Pending[list[Row]] | None:
-        """Query this node's copy of a reference table. None if the node is unknown."""
+    def query_copy(self, statement: str, parameters: Sequence[Any], near: bytes) -> Pending[list[Row]] | None:
+        """Query a node's copy of a reference table: at the entered node, or near a partition. None if it is unknown."""
         return None
 
 
@@ -166,3 +169,12 @@ def by_slot(row_or_key: Sequence[Any]) -> tuple[Any, ...]:
 
 def _parts(session: Session, sets: Sequence[Sequence[Any]]) -> Iterator[Part]:
     return cast("DistributedSession", session).split(sets)
+
+
+def _statements_of(session: Session, sets: Sequence[Sequence[Any]]) -> Iterator[Part]:
+    """Split into parts for one statement each."""
+    for shard, indexes in _parts(session, sets):
+        if len(indexes) > _FEW:
+            yield shard, indexes
+        else:
+            yield from ((shard, [at]) for at in indexes)

@@ -10,14 +10,15 @@ from tablegate.gateway.model.errors import NodeAway
 from tablegate.gateway.store.postgresql import statements
 from tablegate.gateway.store.postgresql.distributed import nodes
 from tablegate.gateway.store.postgresql.distributed import statements as distributed_statements
-from tablegate.gateway.store.postgresql.distributed.nodes import Nodes, Placements, SlotPlacement, placements
+from tablegate.gateway.store.postgresql.distributed.nodes import Nodes, Place, Placements, placements
 from tablegate.gateway.store.postgresql.distributed.sessions import slot_parameter
 from tablegate.gateway.store.rows import range_scans, rows, scans
+from tablegate.gateway.store.sql.databases import RetryableFailure, Unreachable
 from tablegate.gateway.store.tables import index_kinds
 
 HERE, THERE = (
-    SlotPlacement(("10.0.0.1", 5432), 1, {"rows": "rows_1"}),
-    SlotPlacement(("10.0.0.2", 5432), 2, {}),
+    Place(("10.0.0.1", 5432), [1], {"rows": "rows_1"}),
+    Place(("10.0.0.2", 5432), [2], {"rows": "rows_2"}),
 )
 
 
@@ -48,10 +49,13 @@ def test_the_slot_of_a_page_of_bodies_is_found() -> None:
 class Opened:
     """Nodes with these placements of slots 0, 1, ..., and the nodes that were asked for them."""
 
-    def __init__(self, *places: SlotPlacement) -> None:
+    def __init__(self, *places: Place) -> None:
         self.places = places
         self.asked: list[tuple[str, int] | None] = []
         self.nodes: Nodes[tuple[str, int]] = Nodes(self._fetch, lambda address: address)
+
+    def place_of(self, slot: int) -> Place:
+        return self.nodes.placements_for(slot).of_slots[slot]
 
     def _fetch(self, node: tuple[str, int] | None) -> Placements | None:
         self.asked.append(node)
@@ -61,33 +65,34 @@ class Opened:
 
 def test_a_slot_has_its_node_and_nodes_are_refreshed_periodically(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = Opened(HERE, THERE)
-    assert [opened.nodes.place_of(slot) for slot in (0, 1)] == [HERE, THERE]
+    assert [opened.place_of(slot) for slot in (0, 1)] == [HERE, THERE]
     assert opened.nodes.database_at(THERE.address) is opened.nodes.database_at(THERE.address)
     assert opened.asked == [None]
     opened.places = (THERE,)
-    assert opened.nodes.place_of(0) is HERE
+    assert opened.place_of(0) is HERE
     opened.nodes.forget()
-    assert opened.nodes.place_of(0) is THERE
+    assert opened.place_of(0) is THERE
     assert opened.asked == [None, HERE.address]
 
 
-def test_without_metadata_a_slot_has_no_node() -> None:
-    assert Opened().nodes.place_of(7) is None
+def test_without_metadata_a_slot_is_unreachable() -> None:
+    with pytest.raises(Unreachable):
+        Opened().place_of(7)
 
 
 def test_the_last_placement_is_kept_while_no_node_answers() -> None:
     opened = Opened(HERE)
-    assert opened.nodes.place_of(0) is HERE
+    assert opened.place_of(0) is HERE
     opened.places = ()
     opened.nodes.set_aside(HERE.address, OSError("no route"), 2.0)
-    assert opened.nodes.place_of(0) is HERE
+    assert opened.place_of(0) is HERE
     assert opened.asked == [None, None]  # the node that was set aside is not asked
 
 
 def test_a_node_that_does_not_answer_is_refused_until_it_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     """One caller tries it again after some time, and the others are refused meanwhile."""
     opened = Opened(HERE, THERE)
-    opened.nodes.place_of(0)
+    opened.place_of(0)
     opened.nodes.set_aside(HERE.address, OSError("no route"), 2.0)
     assert opened.nodes.away == [HERE.address]
     with pytest.raises(NodeAway, match=r"10\.0\.0\.1:5432 does not answer"):
@@ -107,7 +112,7 @@ def test_a_node_that_does_not_answer_is_refused_until_it_is_reached(monkeypatch:
     opened.nodes.check(HERE.address)
 
 
-PLACE = SlotPlacement(("here", 1), 7, {"rows": "rows_7", "entries": "entries_17", "tables": "tables_3"})
+PLACE = Place(("here", 1), [7], {"rows": "rows_7", "entries": "entries_17", "tables": "tables_3"})
 
 
 @pytest.mark.parametrize(
@@ -165,16 +170,28 @@ def test_shards_that_stand_beside_each_other_are_of_one_place() -> None:
     assert made.groups == {("here", 1): 1, ("there", 2): 2}
     made_places = made.of_slots
     assert made_places[0] is made_places[2]
-    assert (made_places[1].address, made_places[1].number) == (("there", 2), 8)
+    assert (made_places[1].address, made_places[1].numbers) == (("there", 2), [8])
     assert (
         made_places[1].at_shards("SELECT 1 FROM entries e JOIN tables t")
         == "SELECT 1 FROM entries_18 e JOIN tables_3 t"
     )
 
 
-def test_a_scan_can_be_of_all_shards_of_a_node_together() -> None:
-    other = SlotPlacement(("here", 1), 8, {"rows": "rows_8"})
+def test_all_shards_of_a_node_can_be_read_together() -> None:
+    other = Place(("here", 1), [8], {"rows": "rows_8"})
+    together = Placements({0: PLACE, 1: other}, {}).by_address["here", 1]
     scan = "SELECT r.partition, r.sort, r.body FROM rows r WHERE r.table_id = ? ORDER BY r.partition, r.sort LIMIT ?"
-    assert " FROM (SELECT * FROM rows_7 UNION ALL SELECT * FROM rows_8) r WHERE " in PLACE.of_all(
-        scan, [other]
-    )
+    union = "(SELECT * FROM rows_7 UNION ALL SELECT * FROM rows_8)"
+    assert f" FROM {union} r WHERE " in together.at_shards(scan)
+    assert together.at_shards("SELECT id FROM tables t") == "SELECT id FROM tables_3 t"
+    assert together.numbers == [7, 8]
+
+
+def test_a_shard_that_has_moved_is_noticed() -> None:
+    opened = Opened(HERE, THERE)
+    opened.place_of(0)
+    opened.nodes.verify([(1, lambda: [(1,)]), (1, lambda: [(2,)])])
+    with pytest.raises(RetryableFailure):
+        opened.nodes.verify([(1, lambda: [(1,)]), (1, list)])
+    opened.place_of(0)
+    assert opened.asked == [None, HERE.address]
