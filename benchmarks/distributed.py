@@ -5,7 +5,8 @@
 The arguments are URLs of migrated databases without other users. The last two belong to one distributed database.
 The engine is called as in the server's tick, with the requests of 16 connections in a list. So the gateway's HTTP
 work does not hide the cost. CPU of the gateway is that of this process. CPU of the databases is measured if their
-processes are on this machine. The CPU that they use without requests is subtracted: Citus' daemons use some milliseconds
+processes are on this machine. Connections are not encrypted unless a URL has an `sslmode`: Citus switches TLS on, which a
+new plain server does not have. CPU of the databases without requests is subtracted: Citus' daemons use some milliseconds
 a second. Rounds alternate, because figures of a shared machine are comparable only side by side.
 """
 
@@ -187,6 +188,12 @@ def measured(entry: Entry, operation: Operation, requests: int, seconds: float) 
     )
 
 
+def without_encryption(url: str) -> str:
+    """Return a URL with `sslmode=disable`, unless it has an `sslmode`."""
+    parsed = make_url(url)
+    return parsed.set(query={"sslmode": "disable", **parsed.query}).render_as_string(hide_password=False)
+
+
 def processes_of(url: str) -> Iterator[int]:
     """Yield the process of the server at a URL and of each node that it knows."""
     plain = make_url(url).set(drivername="postgresql")
@@ -215,7 +222,9 @@ def main() -> None:
     options = parser.parse_args()
     entries = [
         Entry(name, url, [*processes_of(url)])
-        for name, url in zip(("plain", "coordinator", "worker"), options.urls, strict=True)
+        for name, url in zip(
+            ("plain", "coordinator", "worker"), map(without_encryption, options.urls), strict=True
+        )
     ]
     before = [entry.cpu_s() for entry in entries]
     time.sleep(_IDLE_S)
