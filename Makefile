@@ -181,6 +181,11 @@ lock: .venv/.complete ## newest versions that pyproject.toml allows; what is tes
 	$(COMPILE) --extra dev pyproject.toml --output-file requirements-dev.lock
 	$(COMPILE) --constraint requirements-dev.lock pyproject.toml --output-file requirements.lock
 
+# Users of containers often have no home folder. uv stops if it cannot make its cache there.
+ifneq ($(shell test -w "$$HOME" && echo yes),yes)
+export UV_NO_CACHE := 1
+endif
+
 # uv takes a tenth of pip's time, but does not read pip's configuration. pip installs where that names an index, and where
 # there is no uv.
 install = if [ -x $(BIN)/uv ] && ! $(BIN)/python -m pip config list | grep -q index-url; \
