@@ -81,19 +81,23 @@ def inherited() -> list[socket.socket]:
     return sockets
 
 
-def hold_handshakes(listening: socket.socket) -> None:
+def hold_handshakes(listening: socket.socket) -> bool:
     """Stop the system from establishing connections on a socket, for all processes that share it.
 
-    A client that connects now retries after a second. By then the socket is closed, or another server uses the port. No
-    effect on systems that do not support it.
+    A client that connects now retries after a second. By then the socket is closed, or another server uses the port. Return
+    False, without an effect, where the system does not allow it. Linux since commit 5d39580f68e6 (2026) asks for
+    CAP_NET_ADMIN.
     """
     program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in _DROP_SYN))
-    with contextlib.suppress(OSError):
+    try:
         listening.setsockopt(
             socket.SOL_SOCKET,
             _SO_ATTACH_FILTER,
             struct.pack("HP", len(_DROP_SYN), ctypes.addressof(program)),
         )
+    except OSError:
+        return False
+    return True
 
 
 class Listener:

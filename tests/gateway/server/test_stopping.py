@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tablegate.gateway.server import listening
 from tests.support.running import Process
 from tests.support.waiting import PATIENCE_S
 
@@ -102,7 +103,16 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Process]]:
             process.kill()
 
 
+def can_hold_handshakes() -> bool:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listening.hold_handshakes(listener)
+
+
 @pytest.mark.extended
+@pytest.mark.skipif(
+    not can_hold_handshakes(),
+    reason="holding handshakes needs CAP_NET_ADMIN (Linux since commit 5d39580f68e6)",
+)
 @pytest.mark.parametrize("flags", KINDS.values(), ids=KINDS.keys())
 def test_clients_that_go_on_sending_are_all_answered(
     start: Callable[..., Process], flags: tuple[str, ...]
