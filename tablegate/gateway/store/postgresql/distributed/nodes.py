@@ -151,7 +151,7 @@ class Nodes(Generic[D]):
 
     def placements_for(self, slot: int) -> Placements:
         """Return the placements, fetched again if it is time, if possible from the node of a slot. Raises Unreachable."""
-        if time.monotonic() >= self._fetch_at:
+        if time.monotonic() >= self._fetch_at or not self.placements.of_slots:
             self.refresh(self.placements.of_slots.get(slot))
         if not self.placements.of_slots:
             raise Unreachable("the placement of shards is unknown")
@@ -159,7 +159,7 @@ class Nodes(Generic[D]):
 
     def refresh(self, near: Place | None = None) -> None:
         """Fetch the placements from the node of a placement, or else from the entry."""
-        self._fetch_at = time.monotonic() + PERIOD_S  # other threads go on with the old ones
+        self._fetch_at = time.monotonic() + PERIOD_S  # other threads go on with the old ones, if any
         fetched = None
         if near is not None and near.address not in self._away_until:
             fetched = self._fetch(self.database_at(near.address))

@@ -80,6 +80,19 @@ def test_without_metadata_a_slot_is_unreachable() -> None:
         Opened().place_of(7)
 
 
+def test_a_slot_is_found_while_another_thread_fetches_the_first_placement() -> None:
+    opened = Opened(HERE)
+    fetch, found = opened.nodes._fetch, []
+
+    def fetch_beside_another(node: tuple[str, int] | None) -> Placements | None:
+        opened.nodes._fetch = fetch
+        found.append(opened.place_of(0))
+        return fetch(node)
+
+    opened.nodes._fetch = fetch_beside_another
+    assert [opened.place_of(0), *found] == [HERE, HERE]
+
+
 def test_the_last_placement_is_kept_while_no_node_answers() -> None:
     opened = Opened(HERE)
     assert opened.place_of(0) is HERE
