@@ -143,7 +143,6 @@ def _stale(store: Store, session: Session, commands: list[Command[Any]]) -> set[
 
 
 def _a_partition(commands: list[Command[Any]]) -> bytes:
-    """Return a partition that is read, or b""."""
     partitions = (command.partition for command in commands if isinstance(command, Read))
     return next((partition for partition in partitions if partition), b"")
 
