@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -133,7 +134,7 @@ def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
     bash = shutil.which("bash")
     assert bash is not None
     program = tmp_path / "tablegate"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m tablegate "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m tablegate "$@"\n')
     program.chmod(0o755)
     (tmp_path / "script").write_text(output("completion", "bash"))
     line = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -115,7 +116,7 @@ def test_a_strict_server_says_how_to_add_the_first_key(tmp_path: Path, key_file:
     [line] = [line for line in told.splitlines() if "tablegate credentials add" in line]
     folder = tmp_path / "another"
     folder.mkdir()
-    command = line.strip().replace("tablegate", f"{sys.executable} -m tablegate", 1)
+    command = line.strip().replace("tablegate", f"{shlex.quote(sys.executable)} -m tablegate", 1)
     done = subprocess.run(
         command, shell=True, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True
     )  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -251,7 +252,7 @@ def test_the_unit_says_how_to_add_the_first_key(tmp_path: Path) -> None:
     (tmp_path / "secret.key").write_text("a key that is long enough\n")
     command = re.sub(r"\\\n#", "", shown[1]).replace("/var/lib/tablegate", str(tmp_path))
     command = command.replace("/etc/tablegate", str(tmp_path))
-    command = command.replace("/opt/tablegate/bin/tablegate", f"{sys.executable} -m tablegate")
+    command = command.replace("/opt/tablegate/bin/tablegate", f"{shlex.quote(sys.executable)} -m tablegate")
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TABLEGATE_")}
     server = Process(
         tmp_path,

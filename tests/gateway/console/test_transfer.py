@@ -8,6 +8,7 @@ import json
 import math
 import os
 import re
+import shlex
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -258,7 +259,9 @@ def test_the_commands_on_the_page_copy_the_table_and_back(
 
     def run(name: str) -> None:
         [command] = re.findall(f'<pre id="{name}"[^>]*>(.*?)</pre>', page)
-        command = unescape(command).replace("tablegate copy", f"{sys.executable} -m tablegate copy")
+        command = unescape(command).replace(
+            "tablegate copy", f"{shlex.quote(sys.executable)} -m tablegate copy"
+        )
         command = command.replace("songs.jsonl", f"songs{ending}")
         subprocess.run(["sh", "-c", command], cwd=tmp_path, env=environment, check=True, timeout=300)
 
