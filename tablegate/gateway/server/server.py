@@ -13,6 +13,7 @@ import asyncio
 import heapq
 import socket
 import ssl
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -148,10 +149,12 @@ class Server:
 
     def _close_if_idle_later(self, connection: Connection) -> None:
         """Close a connection that stays idle until the end of the drain period."""
+        reference = weakref.ref(connection)  # where new connections cannot be held, many are closed in the period
 
         def close() -> None:
-            if connection.is_idle:
-                connection.give_up()
+            kept = reference()
+            if kept is not None and kept.is_idle:
+                kept.give_up()
 
         self._loop.call_later(self.settings.drain_seconds, close)
 

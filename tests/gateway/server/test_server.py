@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import socket
 from pathlib import Path
@@ -13,6 +14,8 @@ import requests
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.http.flask_bridge import request_of
+from tablegate.gateway.server.connection import Connection
+from tablegate.gateway.server.listening import Listener
 from tests.gateway.server.conftest import FakeEngine
 from tests.support.running import Running
 from tests.support.waiting import PATIENCE_S, wait_until
@@ -172,6 +175,27 @@ def test_a_stopping_server_answers_accepted_requests(toy, wire, engine: FakeEngi
     engine.gate.set()
     _, headers, body = waiting.reply()
     assert (body, headers["connection"]) == (b"accepted", "close")
+    server.stop()
+
+
+def test_connections_that_a_stopping_server_has_closed_take_no_memory(
+    toy, wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where `hold_handshakes` has no effect, clients connect until the end of the drain period."""
+    monkeypatch.setattr(Listener, "hold_handshakes", lambda listener: None)
+    server = toy("thread", drain_seconds=600.0)
+    idle = wire(server)
+    assert idle.post("/say", b"x").reply()[2] == b"x"
+    gc.collect()
+    before = sum(isinstance(each, Connection) for each in gc.get_objects())
+    server.request_stop()
+    for _ in range(20):
+        client = wire(server).post("/say", b"x")
+        assert client.reply()[2] == b"x"
+        client.close()
+    gc.collect()
+    assert sum(isinstance(each, Connection) for each in gc.get_objects()) < before + 10
+    idle.close()
     server.stop()
 
 
