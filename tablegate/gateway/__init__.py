@@ -1,3 +1,3 @@
 """The gateway: the semantics of rows, writes, ranges and changes on one SQL schema, independent of dialects."""
 
-__version__ = "0.2.0.dev0"
+__version__ = "1.0.0"
