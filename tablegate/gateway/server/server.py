@@ -149,7 +149,8 @@ class Server:
 
     def _close_if_idle_later(self, connection: Connection) -> None:
         """Close a connection that stays idle until the end of the drain period."""
-        reference = weakref.ref(connection)  # where new connections cannot be held, many are closed in the period
+        # Where new connections cannot be held, many are closed before that.
+        reference = weakref.ref(connection)
 
         def close() -> None:
             kept = reference()
