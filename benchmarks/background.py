@@ -67,7 +67,7 @@ def measure(workspace: Workspace, purged: int = PURGED_ROWS, indexed: int = INDE
     lines = []
     for name, url in _databases(workspace):
         lines += [f"{name}: {line}" for line in _measure(workspace, url, purged, indexed)]
-    return "\n".join(lines)
+    return "\n- ".join(lines)
 
 
 def _databases(workspace: Workspace) -> Iterator[tuple[str, str]]:
@@ -131,7 +131,7 @@ def _beside(client: Client, work: tuple[str, int], call: tuple[str, dict[str, ob
     quiet.writes.extend(after.writes)
     progress = f"{rows - rows_left:,.0f} of {rows:,} rows"
     share = float(seconds_of_work) / took
-    return f"{name}, {progress} in {took:.1f} s, working {share:.2f} of the time; neighbour {latencies.compared_with(quiet)}."
+    return f"{name}, {progress} in {took:.1f} s, working {share:.2f} of the time. Neighbour: {latencies.compared_with(quiet)}."
 
 
 def _is_done(port: int, work: str) -> bool:

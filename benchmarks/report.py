@@ -9,6 +9,7 @@ Commands write between two marks of a document. The text around them is written 
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +22,7 @@ DOCUMENT = Path(__file__).parent.parent / "docs" / "explain" / "performance.md"
 LARGE = DOCUMENT.with_name("performance-large.md")
 ALL = comparisons.RESULTS.with_name("performance-all.md")
 PICTURE = DOCUMENT.with_name("performance.svg")
+_LINE_LENGTH = 120
 
 
 class Goal(NamedTuple):
@@ -56,7 +58,7 @@ GOALS = (
     Goal("dynamodb", "put", 1, _NORMAL, "dynalite", 1.0, 1.8),
     Goal("dynamodb", "update", 1, _FULL, "dynalite", 0.8, 1.8),
     Goal("azuretable", "insert", 16, _FULL, "azurite", 2.4, 6.0),
-    Goal("azuretable", "get", 16, _FULL, "azurite", 4.0, 8.0),
+    Goal("azuretable", "get", 16, _FULL, "azurite", 6.0, 8.0),
     Goal("azuretable", "batch", 16, _FULL, "azurite", 2.0, 4.0),
     Goal("azuretable", "query", 16, _FULL, "azurite", 4.0, 8.0),
     Goal("azuretable", "filter", 16, _FULL, "azurite", 1.2, 4.0),
@@ -121,7 +123,7 @@ def memory(players: Sequence[Player]) -> str:
 def write(section: str, text: str, document: Path | None = None) -> None:
     """Write a text between `<!-- SECTION -->` and `<!-- /SECTION -->` of a document (default: DOCUMENT).
 
-    Missing marks are added.
+    Lines are wrapped, except those of tables. Missing marks are added.
     """
     document = document or DOCUMENT
     begin, end = f"<!-- {section} -->", f"<!-- /{section} -->"
@@ -131,7 +133,17 @@ def write(section: str, text: str, document: Path | None = None) -> None:
         old_text = f"{old_text.rstrip()}\n\n{begin}\n{end}\n"
     head, _, rest = old_text.partition(begin)
     tail = rest.partition(end)[2]
-    document.write_text(f"{head}{begin}\n{text.strip()}\n{end}{tail}")
+    lines = "\n".join(map(_wrapped, text.strip().splitlines()))
+    document.write_text(f"{head}{begin}\n{lines}\n{end}{tail}")
+
+
+def _wrapped(line: str) -> str:
+    if line.startswith("|") or len(line) <= _LINE_LENGTH:
+        return line
+    indent = "  " if line.startswith("- ") else ""
+    return textwrap.fill(
+        line, _LINE_LENGTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def write_all() -> None:
