@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tablegate.testing.client_checks import CLIENT_CHECKS
-from tablegate.testing.server import Server
+from tablegate.testing.control import ControlError
+from tablegate.testing.server import Server, ServerFailed
 
 _BEGINNING = "tablegate-beginning"
 # A clock cannot go back, so a server is replaced if its clock was moved further than this.
@@ -92,7 +93,10 @@ class ProcessServer:
         self._stop_server()
         if not self._port:
             self._reserve_port()
-        server = Server(**{"port": self._port, **wanted}).start()
+        settings = {"port": self._port, **wanted}
+        if "database" in wanted and _has_beginning(wanted):
+            _empty(settings)
+        server = Server(**settings).start()
         if _has_beginning(wanted):
             server.control.save(_BEGINNING)
         else:
@@ -122,6 +126,22 @@ PROCESS_SERVER = ProcessServer()
 def _has_beginning(settings: dict[str, Any]) -> bool:
     """True if the initial state is not empty."""
     return not {"seed", "start_from"}.isdisjoint(settings)
+
+
+def _empty(settings: dict[str, Any]) -> None:
+    """Remove the tables of an earlier run from the database. Load `start_from` here: a server does so only once.
+
+    Raises ServerFailed.
+    """
+    path = settings.pop("start_from", None)
+    with Server(**{name: value for name, value in settings.items() if name != "seed"}) as server:
+        server.control.reset()
+        if path is not None:
+            try:
+                server.control.import_snapshot(_BEGINNING, path)
+            except (ControlError, OSError) as error:
+                raise ServerFailed(f"start_from: {error}") from None
+            server.control.load(_BEGINNING)
 
 
 def _can_go_on(server: Server) -> bool:

@@ -28,6 +28,8 @@ AZURE_ACCOUNT = "devstoreaccount1"
 # Published by Microsoft as the key of every storage emulator.
 AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="  # gitleaks:allow
 
+# The secret key of strict servers. A random one could not read the credentials in a database of an earlier run.
+_SERVER_KEY = "public, as all keys of servers for tests"  # gitleaks:allow
 _STOP_S = 10.0
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -240,7 +242,7 @@ class Server:
         if self._settings.get("auth") == "strict" and not {"secret_key", "secret_key_file"} & {
             *self._settings
         }:
-            made["TABLEGATE_SECRET_KEY"] = secrets.token_hex(32)
+            made["TABLEGATE_SECRET_KEY"] = _SERVER_KEY
         return {**kept, **made}
 
     def _credentials(self) -> str:

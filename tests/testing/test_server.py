@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import boto3
 import pytest
 
 from tablegate.testing import ControlError, Server, ServerFailed
+from tablegate.testing.process_server import ProcessServer
 from tests.support.waiting import PATIENCE_S, wait_until
 
 TABLE = {
@@ -115,6 +117,37 @@ def test_strict_takes_its_keys_and_no_others() -> None:
         stranger = boto3.Session("other", "other", region_name="us-east-1")
         with pytest.raises(Exception, match="UnrecognizedClientException"):
             stranger.client("dynamodb", endpoint_url=server.url).list_tables()
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("beginning", ["seed", "start_from"])
+def test_a_database_of_an_earlier_run_begins_as_the_first_time(tmp_path: Path, beginning: str) -> None:
+    """Strict servers read its credentials, and rows of the earlier run are gone (docs/test/pytest.md, the ini file)."""
+    folder = tmp_path / "seed"
+    folder.mkdir()
+    (folder / "things.json").write_text(json.dumps(TABLE))
+    (folder / "things.jsonl").write_text(json.dumps({"id": {"S": "of the seed"}}))
+    settings = {"database": f"sqlite:///{tmp_path}/kept.sqlite", "auth": "strict", "seed": folder}
+    if beginning == "start_from":
+        settings["start_from"] = tmp_path / "beginning.tgz"
+        with Server(seed=settings.pop("seed")) as server:
+            server.control.save("beginning")
+            server.control.export("beginning", settings["start_from"])
+    for _ in range(2):
+        run = ProcessServer()
+        things = run.begin(settings).dynamodb().Table("things")
+        assert [item["id"] for item in things.scan()["Items"]] == ["of the seed"]
+        things.put_item(Item={"id": "of a test"})
+        run.stop()
+
+
+def test_a_file_that_a_database_cannot_start_from_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "no.tgz"
+    with pytest.raises(ServerFailed, match=r"start_from: .*No such file.*no\.tgz"):
+        ProcessServer().begin({"database": f"sqlite:///{tmp_path}/kept.sqlite", "start_from": file})
+    file.write_bytes(b"no archive")
+    with pytest.raises(ServerFailed, match="start_from: 400: "):
+        ProcessServer().begin({"database": f"sqlite:///{tmp_path}/kept.sqlite", "start_from": file})
 
 
 def test_a_server_that_cannot_start_reports_the_reason() -> None:
