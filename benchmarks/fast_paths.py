@@ -192,6 +192,7 @@ def _rendered_generally() -> Iterator[None]:
 def _cases() -> Iterator[Case]:
     puts, updated = REQUESTS["DynamoDB PutItem"], REQUESTS["DynamoDB UpdateItem"]
     yield Case("fast_check", "PutItem of eleven attributes", puts, _full_validator)
+    yield Case("fast_check", "PutItem of 102 attributes", _wide_puts, _full_validator)
     yield Case("fast_render_rows", "filtered Query of 50", partial(_filtered, "<>", 160), _rendered_generally)
     yield Case(
         "fast_rows:put_of",
