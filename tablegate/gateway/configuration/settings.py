@@ -128,7 +128,8 @@ class Settings:
     )
     stream_roll_hours: float = _database(
         0.0,
-        "Hours until an open shard of a change stream is closed and gets a child shard (DynamoDB: about 4). 0 disables it.",
+        "Hours until an open shard of a change stream is closed and gets a child shard (DynamoDB: about 4). 0 disables it. "
+        "Shards are closed once a minute.",
     )
 
     host: str = _network(
