@@ -92,7 +92,7 @@ def test_the_documentation_has_the_list() -> None:
     assert len(rows) == len(FAST_PATHS)
     for line, path in zip(rows, FAST_PATHS, strict=True):
         assert all(f"`{name}`" in line for name in (path.fast, path.general, path.test)), line
-        assert line.endswith(f"| {path.general_takes:.2f} |"), (line, path)
+        assert float(line.split("|")[-2]) >= 1.3, "a fast path with a lower ratio is removed"
 
 
 @pytest.mark.fast_paths

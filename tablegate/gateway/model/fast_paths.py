@@ -43,14 +43,12 @@ def covers(kind: type, known_fields: str) -> bool:
 class FastPath(NamedTuple):
     """A fast path and its general implementation, both as `module:name`.
 
-    `test`: the pytest id of the test that compares them. `general_takes`: CPU time of a whole request with the general
-    implementation, divided by that with the fast one (`python -m benchmarks.fast_paths`).
+    `test`: the pytest id of the test that compares them. `docs/contribute/fast-paths.md` has the gain of each.
     """
 
     fast: str
     general: str
     test: str
-    general_takes: float
 
 
 _DYNAMODB, _AZURE, _TABLESTORE = (
@@ -64,66 +62,55 @@ FAST_PATHS: tuple[FastPath, ...] = (
         f"{_DYNAMODB}.validation.fast_validator:fast_check",
         f"{_DYNAMODB}.validation.full_validator:clean",
         "tests/adapters/dynamodb/validation/test_requests_fuzz.py::test_any_body_is_cleaned_or_refused",
-        1.34,
     ),
     FastPath(
         f"{_DYNAMODB}.values.values:fast_render_rows",
         f"{_DYNAMODB}.values.values:render_rows_generally",
         "tests/adapters/dynamodb/test_fast_paths.py::test_copied_bodies_are_what_their_values_are_rendered_as",
-        1.94,
     ),
     FastPath(
         f"{_AZURE}.entities.fast_pages:entities",
         f"{_AZURE}.entities.entity_renderer:EntityFormat.member",
         "tests/adapters/azuretable/entities/test_fast_pages.py::test_a_page_equals_its_rendered_rows",
-        3.30,
     ),
     FastPath(
         f"{_TABLESTORE}.rows.fast_rows:put_of",
         f"{_TABLESTORE}.rows.writes:checked_put_cells",
         "tests/adapters/tablestore/rows/test_fast_rows.py::test_plain_puts_come_to_the_same",
-        2.25,
     ),
     FastPath(
         f"{_TABLESTORE}.rows.fast_rows:encoder",
         f"{_TABLESTORE}.rows.selections:RowSelection.cutter",
         "tests/adapters/tablestore/rows/test_fast_rows.py::test_rows_are_encoded_the_same",
-        3.67,
     ),
     FastPath(
         "tablegate.gateway.model.expressions.updates:FastDraft",
         "tablegate.gateway.model.expressions.updates:RowDraft",
         "tests/gateway/model/test_fast_drafts.py::test_both_paths_of_an_edit_agree",
-        1.63,
     ),
     FastPath(
         "tablegate.gateway.engine.rows.loading:fast_load",
         "tablegate.gateway.engine.rows.writing:WriteBatch.run",
         "tests/gateway/engine/rows/test_loading.py::test_a_load_and_puts_leave_the_same_rows",
-        1.96,
     ),
     FastPath(
         "tablegate.gateway.engine.tables.expiring:fast_remove",
         "tablegate.gateway.engine.tables.expiring:deletes_of",
         "tests/gateway/engine/tables/test_expiring.py::test_bulk_removal_and_single_deletes_leave_the_same",
-        2.08,
     ),
     FastPath(
         "tablegate.gateway.engine.rows.reading:fast_concatenated",
         "tablegate.gateway.engine.rows.page_builder:PageBuilder.add",
         "tests/gateway/engine/test_concatenated.py::test_pages_are_those_of_a_walk_row_by_row",
-        1.57,
     ),
     FastPath(
         "tablegate.gateway.engine.rows.reading:fast_prefiltered",
         "tablegate.gateway.engine.rows.page_builder:PageBuilder.add",
         "tests/gateway/engine/test_prefiltered_scans.py::test_pages_are_those_of_a_walk_row_by_row",
-        14.31,
     ),
     FastPath(
         "tablegate.transfer.comparing.checksums:fast_add_bodies",
         "tablegate.transfer.comparing.sides:ComparedSide.sum_page_generally",
         "tests/transfer/comparing/test_verifying.py::test_the_fast_way_and_the_general_one_find_the_same",
-        9.82,
     ),
 )
